@@ -1,0 +1,38 @@
+//! The one place that reads clocks in an agent.
+
+use std::{
+    sync::OnceLock,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+/// The present on the monotonic clock.
+#[expect(clippy::disallowed_methods, reason = "this is the clock module")]
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+/// Nanoseconds since this process first asked: the clock that offsets are measured on.
+pub fn monotonic_ns() -> u64 {
+    nanos(now().saturating_duration_since(origin()))
+}
+
+/// The instant that [`monotonic_ns`] calls `nanos`.
+pub fn at_monotonic_ns(nanos: u64) -> Instant {
+    origin() + Duration::from_nanos(nanos)
+}
+
+/// A number that differs between two starts of a process on one machine.
+#[expect(clippy::disallowed_methods, reason = "this is the clock module")]
+pub fn boot_epoch() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, nanos)
+}
+
+/// A duration in whole nanoseconds; more than 584 years saturate.
+pub fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn origin() -> Instant {
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    *ORIGIN.get_or_init(now)
+}

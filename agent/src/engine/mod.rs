@@ -1,0 +1,1 @@
+//! The engine: worker threads that make load.

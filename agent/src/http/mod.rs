@@ -1,0 +1,1 @@
+//! HTTP as the engine speaks it.

@@ -1,0 +1,8 @@
+//! The agent: takes an assignment from a coordinator, makes the load, measures it, and hands in what it measured.
+//!
+//! Load and control share nothing but bounded queues. The engine's workers are threads of their own; the session with
+//! the coordinator runs on another thread, so that load can never starve a heartbeat.
+
+pub mod clock;
+pub mod engine;
+mod http;

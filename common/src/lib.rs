@@ -1,0 +1,21 @@
+//! What Inrush means, without any I/O: plans, how they are split, what is recorded, how it is merged and reported.
+//!
+//! Everything here is a value or a pure function. There is no socket, no clock, no command line and no RPC in this
+//! crate: time comes in as a parameter, and the [`wire`] module only converts between these types and the messages of
+//! `inrush-proto`.
+//!
+//! The way of a run through this crate:
+//!
+//! ```text
+//! plan::parse ─▶ plan::compile ─▶ Plan ─ assign::split ─▶ Assignment × N ─ wire ─▶ agents
+//! agents ─ wire ─▶ stats::Snapshot × many ─ stats::Totals ─▶ report::build ─▶ Report
+//! ```
+
+pub mod assign;
+pub mod id;
+pub mod outcome;
+pub mod plan;
+pub mod report;
+pub mod stats;
+pub mod units;
+pub mod wire;

@@ -1,0 +1,13 @@
+//! The one report of a run: the model that is the JSON contract, how it is built from the totals, and the verdict.
+//!
+//! Renderers see only [`Report`].
+
+mod facts;
+mod model;
+
+pub use facts::{AgentFacts, ClockOffset, Loss, RunFacts};
+pub use model::{
+    AgentRow, AgentState, Bytes, Connections, Distribution, ErrorRow, Ledger, Model, PhaseRow,
+    PlanInfo, Rates, Reason, ReasonCode, Report, RequestRow, RunInfo, RunOutcome, SCHEMA,
+    SeriesRow, Skew, SplitByOutcome, StatusRow, Verdict, VerdictStatus,
+};

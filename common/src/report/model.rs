@@ -1,0 +1,455 @@
+//! The report as data. This is the JSON contract `inrush.report/v1`: every change here is a change of
+//! `docs/report.schema.json` and `docs/report-reference.md`.
+//!
+//! Times are integer nanoseconds with the unit in the key. What does not apply, or has no sample behind it, is null;
+//! counts and rates of nothing are 0.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The value of `schema`.
+pub const SCHEMA: &str = "inrush.report/v1";
+
+/// Everything that is said about one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// Which run, when, and how it ended.
+    pub run: RunInfo,
+    /// Which plan.
+    pub plan: PlanInfo,
+    /// May the numbers be believed?
+    pub verdict: Verdict,
+    /// Which load model made the load.
+    pub model: Model,
+    /// From the first agent's start to the last completed request (or the last instant of load), in seconds.
+    /// Every rate is a count divided by this.
+    pub duration_s: f64,
+    /// How far apart the agents started.
+    pub start_skew: Option<Skew>,
+    /// The accounts of the run.
+    pub ledger: Ledger,
+    /// Per second, over `duration_s`.
+    pub rates: Rates,
+    /// Bytes on the wire, heads included.
+    pub bytes: Bytes,
+    /// Connections.
+    pub connections: Connections,
+    /// Intended start to last byte.
+    pub response_time: SplitByOutcome,
+    /// Start of sending to last byte.
+    pub service_time: SplitByOutcome,
+    /// Actual minus intended start.
+    pub schedule_lag: SplitByOutcome,
+    /// Start of sending to first byte.
+    pub ttfb: SplitByOutcome,
+    /// Successful TCP connects, one sample per connection.
+    pub connect: Distribution,
+    /// TLS handshakes, one sample per connection; empty in plain HTTP.
+    pub tls: Distribution,
+    /// Lateness of the workers' own periodic ticks: the generator's slowness.
+    pub worker_lag: Distribution,
+    /// Responses by status code, in order.
+    pub status: Vec<StatusRow>,
+    /// Failures without a response, in order of the stages of a request; classes without any are left out.
+    pub errors: Vec<ErrorRow>,
+    /// One row per request of the plan.
+    pub requests: Vec<RequestRow>,
+    /// One row per phase of the plan.
+    pub phases: Vec<PhaseRow>,
+    /// One row per agent, lost ones included, by name.
+    pub agents: Vec<AgentRow>,
+    /// Whole seconds of the run's timeline.
+    pub series: Vec<SeriesRow>,
+}
+
+/// Which run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunInfo {
+    /// The run's id.
+    pub id: String,
+    /// When it was submitted, RFC 3339 UTC.
+    pub submitted_at: String,
+    /// When the load started by the coordinator's wall clock, RFC 3339 UTC; null if it never did.
+    pub started_at: Option<String>,
+    /// How it ended.
+    pub outcome: RunOutcome,
+    /// The same in words, where there is something to say.
+    pub detail: Option<String>,
+    /// The coordinator's version.
+    pub version: String,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunOutcome {
+    /// Not yet: this is a look at a run under way.
+    Running,
+    /// All was done.
+    Finished,
+    /// The user stopped it.
+    Cancelled,
+    /// It was stopped because an agent was lost and the plan says abort.
+    Aborted,
+    /// The target could not be reached when the agents got ready: no load was made.
+    TargetUnreachable,
+    /// It never started, for another reason.
+    Failed,
+}
+
+/// Which plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanInfo {
+    /// Its name.
+    pub name: String,
+    /// SHA-256 of its source, hexadecimal.
+    pub sha256: String,
+    /// The first request's URL.
+    pub url: String,
+    /// Planned connections.
+    pub connections: u64,
+    /// Planned requests; null when only a duration is planned.
+    pub requests: Option<u64>,
+    /// Planned duration in seconds; null when only a count is planned.
+    pub duration_s: Option<f64>,
+    /// What happens when an agent is lost.
+    pub on_loss: String,
+}
+
+/// May the numbers be believed?
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verdict {
+    /// The answer.
+    pub status: VerdictStatus,
+    /// Why not, worst first; empty when valid.
+    pub reasons: Vec<Reason>,
+}
+
+/// The answer. Ordered from best to worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerdictStatus {
+    /// Yes.
+    Valid,
+    /// With care: the reasons say what is doubtful.
+    Degraded,
+    /// No.
+    Invalid,
+}
+
+/// One thing that makes the numbers doubtful.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reason {
+    /// Which thing.
+    pub code: ReasonCode,
+    /// What it alone makes of the verdict.
+    pub status: VerdictStatus,
+    /// The agent concerned; null when it is the run.
+    pub agent: Option<String>,
+    /// In words, with the numbers.
+    pub text: String,
+}
+
+/// The things that make numbers doubtful.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReasonCode {
+    /// The accounts do not add up.
+    LedgerFailed,
+    /// An agent was lost.
+    AgentLost,
+    /// A worker of an agent failed.
+    AgentFailed,
+    /// Nothing was completed.
+    NothingMeasured,
+    /// The target could not be reached (any more).
+    TargetUnreachable,
+    /// The run was cut short.
+    Incomplete,
+    /// Local ports or files ran out.
+    LocalLimits,
+    /// Not all connections of the plan were made.
+    UnmadeConnections,
+    /// An agent's CPU was used up.
+    AgentCpu,
+    /// An agent's workers ran late.
+    WorkerLag,
+    /// Agents started far apart.
+    StartSkew,
+    /// Samples above the top of the histograms.
+    HistogramOverflow,
+}
+
+/// Which load model made the load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Model {
+    /// A fixed number of connections, each sends after its last response.
+    Closed,
+}
+
+/// How far apart the agents started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Skew {
+    /// Latest minus earliest start.
+    pub skew_ns: u64,
+    /// The clock comparison may be off by this much.
+    pub bound_ns: u64,
+}
+
+/// Accounts. `planned = started + not_started`, `started = completed + in_flight_at_end`,
+/// `completed = succeeded + failed`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ledger {
+    /// Null when the plan has no count.
+    pub planned: Option<u64>,
+    /// Begun.
+    pub started: u64,
+    /// Ended.
+    pub completed: u64,
+    /// Ended well.
+    pub succeeded: u64,
+    /// Ended badly: by status or by error.
+    pub failed: u64,
+    /// Planned and not begun; null when the plan has no count.
+    pub not_started: Option<u64>,
+    /// The same by reason, reasons without any left out.
+    pub not_started_by_reason: BTreeMap<String, u64>,
+    /// Begun and neither answered nor failed when the load stopped.
+    pub in_flight_at_end: u64,
+}
+
+/// Per second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rates {
+    /// What the plan wants; null in the closed model.
+    pub target: Option<f64>,
+    /// Begun.
+    pub started: f64,
+    /// Ended.
+    pub completed: f64,
+    /// Ended well.
+    pub throughput: f64,
+}
+
+/// Bytes on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bytes {
+    /// Sent.
+    pub out: u64,
+    /// Received.
+    #[serde(rename = "in")]
+    pub received: u64,
+}
+
+/// Connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Connections {
+    /// The plan's number, or the number of requests where that is smaller.
+    pub requested: u64,
+    /// Connection slots that ever had a working connection.
+    pub established: u64,
+    /// Connections made, reconnects included.
+    pub opened: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// Most open at one instant (the agents' own peaks added up).
+    pub peak: u64,
+}
+
+/// A distribution by how the requests ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SplitByOutcome {
+    /// All completed requests.
+    pub all: Distribution,
+    /// The succeeded.
+    pub succeeded: Distribution,
+    /// The failed.
+    pub failed: Distribution,
+}
+
+/// A distribution. Percentiles from p90 up are null with fewer than 10/(1−q) samples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Distribution {
+    /// Samples, those above the top included.
+    pub count: u64,
+    pub min_ns: Option<u64>,
+    pub mean_ns: Option<u64>,
+    pub p50_ns: Option<u64>,
+    pub p90_ns: Option<u64>,
+    pub p95_ns: Option<u64>,
+    pub p99_ns: Option<u64>,
+    pub p99_9_ns: Option<u64>,
+    pub p99_99_ns: Option<u64>,
+    pub max_ns: Option<u64>,
+    pub stdev_ns: Option<u64>,
+    /// Samples above the histograms' top of one hour.
+    pub overflow: u64,
+    /// HdrHistogram V2 deflate, base64; empty without samples.
+    pub histogram: String,
+}
+
+/// Responses with one status code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatusRow {
+    /// The code.
+    pub code: u16,
+    /// How many.
+    pub count: u64,
+    /// How many of them the plan counts as failures.
+    pub failed: u64,
+}
+
+/// Failures of one class.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ErrorRow {
+    /// The class.
+    pub class: String,
+    /// How many.
+    pub count: u64,
+    /// One of them in words.
+    pub example: Option<String>,
+}
+
+/// One request of the plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "as in the report")]
+pub struct RequestRow {
+    pub name: String,
+    pub ledger: Ledger,
+    pub rates: Rates,
+    pub bytes: Bytes,
+    pub response_time: SplitByOutcome,
+    pub service_time: SplitByOutcome,
+    pub status: Vec<StatusRow>,
+    pub errors: Vec<ErrorRow>,
+}
+
+/// One phase of the plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "as in the report")]
+pub struct PhaseRow {
+    pub name: String,
+    /// Whether its requests are in the report's distributions.
+    pub measured: bool,
+    pub duration_s: f64,
+    pub ledger: Ledger,
+    pub rates: Rates,
+    pub response_time: SplitByOutcome,
+}
+
+/// One agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentRow {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its machine.
+    pub hostname: String,
+    /// Its worker threads.
+    pub workers: u32,
+    /// Its part of the plan's connections, 0 to 1.
+    pub share: f64,
+    /// How its part ended.
+    pub state: AgentState,
+    /// The same in words, where there is something to say.
+    pub detail: Option<String>,
+    /// When it was lost, seconds since the start; null if it was not.
+    pub lost_at_s: Option<f64>,
+    /// Its accounts.
+    pub ledger: Ledger,
+    /// Its rates, over the run's duration: the agents' rates add up to the run's.
+    pub rates: Rates,
+    /// Its bytes.
+    pub bytes: Bytes,
+    /// Its connections.
+    pub connections: Connections,
+    /// Its response times.
+    pub response_time: SplitByOutcome,
+    /// Its schedule lag.
+    pub schedule_lag: Distribution,
+    /// Its workers' lateness.
+    pub worker_lag: Distribution,
+    /// Share of its workers' CPU used, 0 to 1 (more if control adds to it): mean over its intervals.
+    pub cpu_mean: Option<f64>,
+    /// The busiest interval.
+    pub cpu_peak: Option<f64>,
+    /// Most memory resident.
+    pub resident_peak_bytes: Option<u64>,
+    /// The coordinator's clock minus its clock; null if never compared.
+    pub clock_offset_ns: Option<i64>,
+    /// The comparison may be off by this much.
+    pub clock_bound_ns: Option<u64>,
+    /// Start of its load after the earliest agent's.
+    pub started_after_ns: Option<u64>,
+}
+
+/// How an agent's part ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    /// Still at it.
+    Running,
+    /// Did its share.
+    Done,
+    /// Was told to stop.
+    Stopped,
+    /// Stopped by itself: could not reach the target (any more).
+    TargetUnreachable,
+    /// Stopped by itself: heard nothing from the coordinator for its lease.
+    LeaseExpired,
+    /// A worker failed.
+    Failed,
+    /// Was lost.
+    Lost,
+    /// Never reported ready.
+    NotReady,
+}
+
+/// One second of the run's timeline, all agents.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeriesRow {
+    /// Its begin, seconds since the start.
+    pub from_s: f64,
+    /// Its end.
+    pub to_s: f64,
+    /// Requests begun.
+    pub started: u64,
+    /// Requests ended well.
+    pub succeeded: u64,
+    /// Requests ended badly.
+    pub failed: u64,
+    /// Connections open at its end.
+    pub open_connections: u64,
+    /// Requests in flight at its end.
+    pub in_flight: u64,
+    /// Median response time of all that completed in it; null without.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile of the same; null with fewer than 1,000.
+    pub p99_ns: Option<u64>,
+    /// Agents that handed in anything for it.
+    pub agents: u64,
+}

@@ -1,0 +1,15 @@
+//! What is recorded, and how it is added up.
+//!
+//! A worker records into a [`Stats`] of its own. Each interval's `Stats` become part of a [`Snapshot`]. The totals of a
+//! run are the sum over its snapshots, each counted once: addition is associative and commutative, the empty
+//! `Stats` are its identity, and [`Totals`] makes it idempotent by the snapshot's key.
+
+mod histogram;
+mod snapshot;
+mod stats;
+mod totals;
+
+pub use histogram::{Histogram, HistogramError, SHAPE};
+pub use snapshot::{Completion, Gauges, Interval, Snapshot, SnapshotKey};
+pub use stats::{ConnectionStats, Example, RequestStats, Sample, Stats, StatusCount, Times};
+pub use totals::{AgentTotals, IntervalTotals, Totals};

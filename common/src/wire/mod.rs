@@ -1,0 +1,1 @@
+//! Between the domain's types and the wire's messages.
