@@ -1,1 +1,7 @@
-//! x
+//! The coordinator and the command line: everything `inrush` does beside making load.
+
+pub mod cli;
+pub mod client;
+pub mod exit;
+pub mod live;
+pub mod local;

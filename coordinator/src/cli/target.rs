@@ -1,0 +1,55 @@
+//! `inrush target`
+
+use tokio::io::AsyncReadExt as _;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    args::TargetArgs,
+    console::Console,
+    error::CliError,
+    interrupts::Interrupts,
+    listen::{Exposure, bind_failed, resolve},
+};
+use crate::{exit::ExitStatus, target};
+
+/// Runs the bundled target until a signal, or until stdin closes where a parent process holds it.
+///
+/// # Errors
+/// When it cannot listen.
+pub async fn target(args: &TargetArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
+    let address = resolve(&args.listen, Exposure::from_flag(args.insecure)).await?;
+    let mut interrupts = Interrupts::catch()?;
+    let failed = |error| bind_failed(address, &error);
+    let listener = target::listen(address).map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    // The one line on stdout, for whoever starts it from a script.
+    console.print(&format!("http://{address}\n"))?;
+    console.say(&format!("target listening on {address}; its counters: http://{address}/__stats"));
+    let shutdown = CancellationToken::new();
+    let serving = target::serve(listener, shutdown.clone());
+    let asked = async {
+        tokio::select! {
+            () = interrupts.next() => {}
+            () = parent_gone(args.exit_with_parent) => {}
+        }
+        shutdown.cancel();
+        std::future::pending().await
+    };
+    tokio::select! {
+        served = serving => {
+            served.map_err(|error| CliError::internal("the target broke", error))?;
+            Ok(ExitStatus::Passed)
+        }
+        () = asked => Ok(ExitStatus::Passed),
+    }
+}
+
+/// Waits for the end of stdin, which the parent holds open as long as it lives; for ever without a parent.
+async fn parent_gone(has_parent: bool) {
+    if !has_parent {
+        return std::future::pending().await;
+    }
+    let mut stdin = tokio::io::stdin();
+    let mut ignored = [0; 64];
+    while stdin.read(&mut ignored).await.is_ok_and(|read| read > 0) {}
+}
