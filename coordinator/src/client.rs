@@ -308,15 +308,16 @@ fn normal(text: &str) -> Result<String, ClientError> {
     let plain = plain.strip_suffix('/').unwrap_or(plain);
     let bad = || not_an_address(text, "");
     let authority: http::uri::Authority = plain.parse().map_err(|_| bad())?;
-    if authority.host().is_empty() || plain.contains('@') {
+    if authority.host().is_empty() {
         return Err(bad());
     }
-    match authority.port() {
-        Some(port) if port.as_str().parse::<u16>().is_ok_and(|port| port > 0) => {
-            Ok(plain.to_owned())
-        }
-        None if !plain.ends_with(':') => Ok(format!("{plain}:{DEFAULT_PORT}")),
-        _ => Err(bad()),
+    match plain.strip_prefix(authority.host()) {
+        Some("") => Ok(format!("{plain}:{DEFAULT_PORT}")),
+        Some(port) => match port.strip_prefix(':').map(str::parse::<u16>) {
+            Some(Ok(1..)) => Ok(plain.to_owned()),
+            _ => Err(bad()),
+        },
+        None => Err(bad()),
     }
 }
 

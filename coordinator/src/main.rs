@@ -3,5 +3,5 @@
 use std::{env, io, process::ExitCode};
 
 fn main() -> ExitCode {
-    inrush_coordinator::cli::run(env::args_os(), &mut io::stdout(), &mut io::stderr()).into()
+    inrush_coordinator::cli::run(env::args_os(), &mut io::stdout(), &mut io::stderr())
 }

@@ -7,7 +7,7 @@ use inrush_agent::cli::AgentArgs;
 use inrush_common::id::RunId;
 
 /// Where a coordinator listens unless told otherwise.
-pub const DEFAULT_COORDINATOR: &str = "127.0.0.1:7070";
+pub(super) const DEFAULT_COORDINATOR: &str = "127.0.0.1:7070";
 
 const ABOUT: &str = "Distributed HTTP load testing: many machines make the load, one report says what came of it";
 
@@ -27,7 +27,7 @@ Exit codes: 0 passed, 2 usage or plan error, 4 run invalid, 5 target unreachable
 #[derive(Debug, Parser)]
 #[command(name = "inrush", version, about = ABOUT, after_help = EXAMPLES, max_term_width = 110)]
 #[command(disable_help_subcommand = true)]
-pub struct Cli {
+pub(super) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -41,7 +41,7 @@ pub struct Cli {
 
 /// When output is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum ColorWhen {
+pub(super) enum ColorWhen {
     /// On a terminal, unless NO_COLOR is set.
     #[default]
     Auto,
@@ -53,7 +53,7 @@ pub enum ColorWhen {
 
 /// The commands, in the order of the help.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     /// Show a whole run: a bundled target, a coordinator, two local agents, one report.
     Demo,
     /// Run a plan on this machine, with local agents.
@@ -84,7 +84,7 @@ pub enum Command {
 
 /// Where the coordinator is.
 #[derive(Debug, Args)]
-pub struct CoordinatorArgs {
+pub(super) struct CoordinatorArgs {
     /// Address of the coordinator, HOST:PORT.
     #[arg(long, value_name = "A", env = "INRUSH_COORDINATOR", default_value = DEFAULT_COORDINATOR)]
     pub coordinator: String,
@@ -92,7 +92,7 @@ pub struct CoordinatorArgs {
 
 /// Where results go and how much is said on the way.
 #[derive(Debug, Args)]
-pub struct OutputArgs {
+pub(super) struct OutputArgs {
     /// Write the report as JSON to this file; "-": to stdout, instead of the text.
     #[arg(long, value_name = "F")]
     pub json: Option<PathBuf>,
@@ -118,7 +118,7 @@ Ctrl-C stops the run: the first lets requests in flight finish, the second does 
 /// `inrush run`
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
-pub struct RunArgs {
+pub(super) struct RunArgs {
     /// The plan, a TOML file; "-": from stdin.
     #[arg(value_name = "PLAN")]
     pub plan: PathBuf,
@@ -145,7 +145,7 @@ Examples:
 /// `inrush serve`
 #[derive(Debug, Args)]
 #[command(after_help = SERVE_EXAMPLES)]
-pub struct ServeArgs {
+pub(super) struct ServeArgs {
     /// Address to listen on.
     #[arg(long, value_name = "A", default_value = DEFAULT_COORDINATOR)]
     pub listen: String,
@@ -172,7 +172,7 @@ Ctrl-C stops the run: the first lets requests in flight finish, the second does 
 /// `inrush submit`
 #[derive(Debug, Args)]
 #[command(after_help = SUBMIT_EXAMPLES)]
-pub struct SubmitArgs {
+pub(super) struct SubmitArgs {
     /// The plan, a TOML file; "-": from stdin.
     #[arg(value_name = "PLAN")]
     pub plan: PathBuf,
@@ -189,7 +189,7 @@ pub struct SubmitArgs {
 
 /// `inrush watch`
 #[derive(Debug, Args)]
-pub struct WatchArgs {
+pub(super) struct WatchArgs {
     /// The run [default: the newest]
     #[arg(value_name = "RUN")]
     pub run: Option<RunId>,
@@ -203,7 +203,7 @@ pub struct WatchArgs {
 
 /// `inrush cancel`
 #[derive(Debug, Args)]
-pub struct CancelArgs {
+pub(super) struct CancelArgs {
     /// The run, as `inrush runs` lists it.
     #[arg(value_name = "RUN")]
     pub run: RunId,
@@ -217,7 +217,7 @@ pub struct CancelArgs {
 
 /// `inrush report`
 #[derive(Debug, Args)]
-pub struct ReportArgs {
+pub(super) struct ReportArgs {
     /// The run [default: the newest]
     #[arg(value_name = "RUN")]
     pub run: Option<RunId>,
@@ -234,7 +234,7 @@ pub struct ReportArgs {
 
 /// `inrush check`
 #[derive(Debug, Args)]
-pub struct CheckArgs {
+pub(super) struct CheckArgs {
     /// The plan, a TOML file; "-": from stdin.
     #[arg(value_name = "PLAN")]
     pub plan: PathBuf,
@@ -242,7 +242,7 @@ pub struct CheckArgs {
 
 /// `inrush init`
 #[derive(Debug, Args)]
-pub struct InitArgs {
+pub(super) struct InitArgs {
     /// Where to write it.
     #[arg(value_name = "FILE", default_value = "plan.toml")]
     pub file: PathBuf,
@@ -263,7 +263,7 @@ Answers:
 /// `inrush target`
 #[derive(Debug, Args)]
 #[command(after_help = TARGET_ROUTES)]
-pub struct TargetArgs {
+pub(super) struct TargetArgs {
     /// Address to listen on; port 0: any free one.
     #[arg(long, value_name = "A", default_value = "127.0.0.1:8080")]
     pub listen: String,

@@ -9,7 +9,7 @@ use super::{args::ColorWhen, error::CliError};
 use crate::live::Style;
 
 /// Where a command writes, and how.
-pub struct Console<'a> {
+pub(super) struct Console<'a> {
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,
     color: ColorWhen,
@@ -23,7 +23,7 @@ impl std::fmt::Debug for Console<'_> {
 
 impl<'a> Console<'a> {
     /// A console over these writers.
-    pub fn new(out: &'a mut dyn Write, err: &'a mut dyn Write, color: ColorWhen) -> Self {
+    pub(super) fn new(out: &'a mut dyn Write, err: &'a mut dyn Write, color: ColorWhen) -> Self {
         Self { out, err, color }
     }
 
@@ -31,7 +31,7 @@ impl<'a> Console<'a> {
     ///
     /// # Errors
     /// When stdout fails in another way, for instance a full disk.
-    pub fn print(&mut self, text: &str) -> Result<(), CliError> {
+    pub(super) fn print(&mut self, text: &str) -> Result<(), CliError> {
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         match written {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Stdout(error)),
@@ -40,27 +40,27 @@ impl<'a> Console<'a> {
     }
 
     /// Says a line beside the result. A closed stderr leaves nobody to tell.
-    pub fn say(&mut self, text: &str) {
+    pub(super) fn say(&mut self, text: &str) {
         writeln!(self.err, "{text}").ok();
     }
 
     /// Stderr itself.
-    pub fn err(&mut self) -> &mut dyn Write {
+    pub(super) fn err(&mut self) -> &mut dyn Write {
         self.err
     }
 
     /// Whether what goes to stdout is coloured.
-    pub fn color_out(&self) -> bool {
+    pub(super) fn color_out(&self) -> bool {
         color(self.color, no_color(), io::stdout().is_terminal())
     }
 
     /// Whether what goes to stderr is coloured.
-    pub fn color_err(&self) -> bool {
+    pub(super) fn color_err(&self) -> bool {
         color(self.color, no_color(), io::stderr().is_terminal())
     }
 
     /// How progress is shown here.
-    pub fn progress(&self, quiet: bool) -> Style {
+    pub(super) fn progress(&self, quiet: bool) -> Style {
         if quiet {
             Style::Quiet
         } else if io::stderr().is_terminal() {

@@ -12,7 +12,7 @@ use crate::{
 ///
 /// # Errors
 /// When a place for it takes it no more. The other place has it then.
-pub fn deliver(
+pub(super) fn deliver(
     report: &Report,
     sink: JsonSink,
     console: &mut Console<'_>,

@@ -3,7 +3,7 @@
 //! The target waits 20 ms before each answer. So the demo takes the same few seconds on every machine, leaves it mostly
 //! idle, and the reader knows beforehand what the response time must come out as.
 
-use std::{collections::BTreeMap, process::Stdio, time::Duration};
+use std::{process::Stdio, time::Duration};
 
 use http::Request;
 use http_body_util::{BodyExt as _, Empty};
@@ -41,7 +41,7 @@ const TARGET_WITHIN: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// When a part of it fails, or the target has counted other requests than the report.
-pub async fn demo(verbosity: u8, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
+pub(super) async fn demo(verbosity: u8, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
     let mut interrupts = Interrupts::catch()?;
     let mut target = start_target(verbosity)?;
     let result = async {
@@ -113,7 +113,7 @@ async fn run_against(
     }
     console.say("");
     let local = LocalRun {
-        plan: PlanFile::of_text("demo", source, BTreeMap::new())?,
+        plan: PlanFile::of_text("demo", source)?,
         fleet: Fleet { workers: 1, sources: vec![Vec::new(); AGENTS] },
         data_dir: None,
         style: progress_style(console, false, verbosity),

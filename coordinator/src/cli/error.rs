@@ -6,7 +6,7 @@ use crate::{client::ClientError, exit::ExitStatus, local::LocalError};
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
-pub enum CliError {
+pub(super) enum CliError {
     /// The command line asks for something that cannot be.
     #[error("{0}")]
     Usage(String),
@@ -32,7 +32,7 @@ pub enum CliError {
 
 impl CliError {
     /// The exit status it stands for.
-    pub fn status(&self) -> ExitStatus {
+    pub(super) fn status(&self) -> ExitStatus {
         match self {
             Self::Usage(_) | Self::Plan(_) => ExitStatus::Usage,
             Self::Client(error) => error.status(),
@@ -43,7 +43,7 @@ impl CliError {
     }
 
     /// A failure of this side, with what was being done.
-    pub fn internal(doing: &str, error: impl std::fmt::Display) -> Self {
+    pub(super) fn internal(doing: &str, error: impl std::fmt::Display) -> Self {
         Self::Internal(format!("{doing}: {error}"))
     }
 }

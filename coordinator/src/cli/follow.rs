@@ -17,7 +17,7 @@ const REPORT_AFTER_ABORT: Duration = Duration::from_secs(20);
 
 /// What an interrupt means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnInterrupt {
+pub(super) enum OnInterrupt {
     /// The run is ours: stop it, and wait for its report.
     Cancel,
     /// We only look on: leave.
@@ -26,7 +26,7 @@ pub enum OnInterrupt {
 
 /// How following ended.
 #[derive(Debug)]
-pub enum Followed {
+pub(super) enum Followed {
     /// With the run.
     Ended(Box<Report>),
     /// The user left; the run goes on.
@@ -37,7 +37,7 @@ pub enum Followed {
 ///
 /// # Errors
 /// When the coordinator goes away, or the user gives up on a run that does not stop.
-pub async fn follow(
+pub(super) async fn follow(
     client: &mut Client,
     run: Option<&RunId>,
     on_interrupt: OnInterrupt,

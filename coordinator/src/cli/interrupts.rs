@@ -6,7 +6,7 @@ use super::error::CliError;
 
 /// SIGINT and SIGTERM, caught from its making on.
 #[derive(Debug)]
-pub struct Interrupts {
+pub(super) struct Interrupts {
     int: Signal,
     term: Signal,
 }
@@ -16,7 +16,7 @@ impl Interrupts {
     ///
     /// # Errors
     /// When the system does not let us.
-    pub fn catch() -> Result<Self, CliError> {
+    pub(super) fn catch() -> Result<Self, CliError> {
         let catch = |kind| {
             signal(kind).map_err(|error| CliError::internal("cannot catch signals", error))
         };
@@ -24,7 +24,7 @@ impl Interrupts {
     }
 
     /// The next one. May be dropped and called again without losing one.
-    pub async fn next(&mut self) {
+    pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.int.recv() => {}
             _ = self.term.recv() => {}

@@ -14,7 +14,7 @@ use super::error::CliError;
 
 /// A place for the JSON report.
 #[derive(Debug)]
-pub enum JsonSink {
+pub(super) enum JsonSink {
     /// None is wanted.
     Nowhere,
     /// Stdout, instead of the text report.
@@ -41,7 +41,7 @@ impl JsonSink {
     ///
     /// # Errors
     /// When it cannot be written to.
-    pub fn prepare(path: Option<&Path>) -> Result<Self, CliError> {
+    pub(super) fn prepare(path: Option<&Path>) -> Result<Self, CliError> {
         match path {
             None => Ok(Self::Nowhere),
             Some(path) if path == Path::new("-") => Ok(Self::Stdout),
@@ -50,7 +50,7 @@ impl JsonSink {
     }
 
     /// Whether the JSON takes the place of the text report.
-    pub const fn is_stdout(&self) -> bool {
+    pub(super) const fn is_stdout(&self) -> bool {
         matches!(self, Self::Stdout)
     }
 
@@ -59,7 +59,7 @@ impl JsonSink {
     ///
     /// # Errors
     /// When the place takes it no more.
-    pub fn write(self, json: &str) -> Result<(), CliError> {
+    pub(super) fn write(self, json: &str) -> Result<(), CliError> {
         let failed = |path: &Path, error: &io::Error| {
             CliError::Internal(format!("cannot write {}: {error}", path.display()))
         };

@@ -6,7 +6,7 @@ use super::error::CliError;
 
 /// Whether to listen beyond this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exposure {
+pub(super) enum Exposure {
     /// Loopback only.
     Loopback,
     /// Anywhere: the user has said `--insecure`.
@@ -15,7 +15,7 @@ pub enum Exposure {
 
 impl Exposure {
     /// From the presence of `--insecure`.
-    pub const fn from_flag(insecure: bool) -> Self {
+    pub(super) const fn from_flag(insecure: bool) -> Self {
         if insecure { Self::Insecure } else { Self::Loopback }
     }
 }
@@ -24,7 +24,7 @@ impl Exposure {
 ///
 /// # Errors
 /// When it is none, or lies beyond what the user allowed.
-pub async fn resolve(text: &str, exposure: Exposure) -> Result<SocketAddr, CliError> {
+pub(super) async fn resolve(text: &str, exposure: Exposure) -> Result<SocketAddr, CliError> {
     let bad = |why: String| {
         CliError::Usage(format!(
             "--listen {text}: expected ADDRESS:PORT, such as 127.0.0.1:7070 ({why})"
@@ -44,7 +44,7 @@ pub async fn resolve(text: &str, exposure: Exposure) -> Result<SocketAddr, CliEr
 }
 
 /// Why an address cannot be listened on, in words.
-pub fn bind_failed(address: SocketAddr, error: &io::Error) -> CliError {
+pub(super) fn bind_failed(address: SocketAddr, error: &io::Error) -> CliError {
     let remedy = match error.kind() {
         io::ErrorKind::AddrInUse => {
             "is taken by another process: stop that one, or choose another address with --listen"

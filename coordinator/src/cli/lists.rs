@@ -12,7 +12,7 @@ use crate::{client::Client, exit::ExitStatus, live::grouped};
 ///
 /// # Errors
 /// When the coordinator cannot be asked.
-pub async fn agents(
+pub(super) async fn agents(
     args: &CoordinatorArgs,
     console: &mut Console<'_>,
 ) -> Result<ExitStatus, CliError> {
@@ -33,7 +33,7 @@ pub async fn agents(
 ///
 /// # Errors
 /// When the coordinator cannot be asked.
-pub async fn runs(
+pub(super) async fn runs(
     args: &CoordinatorArgs,
     console: &mut Console<'_>,
 ) -> Result<ExitStatus, CliError> {

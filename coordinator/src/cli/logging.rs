@@ -3,24 +3,30 @@
 use std::io;
 
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::EnvFilter;
 
-/// Starts logging at the level that `-v` asks for. `base` is the level without any.
-pub fn start(base: LevelFilter, verbosity: u8, color: bool) {
+/// The crates whose logs `-v` is about.
+const OURS: [&str; 3] = ["inrush_common", "inrush_agent", "inrush_coordinator"];
+
+/// Starts logging at the level that `-v` asks for, or else `RUST_LOG`. `base` is the level without either.
+pub(super) fn start(base: LevelFilter, verbosity: u8, color: bool) {
     let level = level(base, verbosity);
+    let directives = OURS.map(|name| format!("{name}={level}")).join(",");
+    // Others' logs (h2, hyper) are about their own insides.
+    let usual = || EnvFilter::builder().parse_lossy(format!("warn,{directives}"));
+    let filter = match EnvFilter::try_from_default_env() {
+        Ok(filter) if verbosity == 0 => filter,
+        _ => usual(),
+    };
     let subscriber = tracing_subscriber::fmt()
+        .compact()
         .with_writer(io::stderr)
         .with_ansi(color)
         .with_target(false)
-        // Others' debug logs (h2, hyper) are about their own insides.
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::builder()
-                .with_default_directive(level.min(LevelFilter::WARN).into())
-                .parse_lossy(["inrush_common", "inrush_agent", "inrush_coordinator"]
-                    .map(|name| format!("{name}={level}"))
-                    .join(",")),
-        );
+        .with_env_filter(filter)
+        .finish();
     // A second start in one process, as in tests, keeps the first.
-    subscriber.try_init().ok();
+    tracing::subscriber::set_global_default(subscriber).ok();
 }
 
 fn level(base: LevelFilter, verbosity: u8) -> LevelFilter {

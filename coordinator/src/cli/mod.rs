@@ -1,6 +1,7 @@
 //! The command line: arguments in, one command run, an exit status out.
 
 mod args;
+mod check;
 mod console;
 mod deliver;
 mod demo;
@@ -19,13 +20,13 @@ mod submit;
 mod table;
 mod target;
 
-use std::{ffi::OsString, io::Write};
+use std::{ffi::OsString, io::Write, process::ExitCode};
 
 use clap::{Parser as _, error::ErrorKind};
 use tracing::level_filters::LevelFilter;
 
 use self::{
-    args::{Cli, Command},
+    args::{Cli, ColorWhen, Command},
     console::Console,
     error::CliError,
 };
@@ -36,10 +37,12 @@ pub fn run(
     args: impl IntoIterator<Item = OsString>,
     stdout: &mut dyn Write,
     stderr: &mut dyn Write,
-) -> ExitStatus {
+) -> ExitCode {
     match Cli::try_parse_from(args) {
         Ok(cli) => dispatch(&cli, &mut Console::new(stdout, stderr, cli.color)),
-        Err(error) => no_command(&error, &mut Console::new(stdout, stderr, args::ColorWhen::Auto)),
+        Err(error) => {
+            no_command(&error, &mut Console::new(stdout, stderr, ColorWhen::Auto)).into()
+        }
     }
 }
 
@@ -60,7 +63,7 @@ fn no_command(error: &clap::Error, console: &mut Console<'_>) -> ExitStatus {
     }
 }
 
-fn dispatch(cli: &Cli, console: &mut Console<'_>) -> ExitStatus {
+fn dispatch(cli: &Cli, console: &mut Console<'_>) -> ExitCode {
     // What runs for days logs what happens; what a person waits for, only what is wrong.
     let base = match cli.command {
         Command::Serve(_) | Command::Agent(_) => LevelFilter::INFO,
@@ -68,7 +71,7 @@ fn dispatch(cli: &Cli, console: &mut Console<'_>) -> ExitStatus {
     };
     logging::start(base, cli.verbose, console.color_err());
     if let Command::Agent(args) = &cli.command {
-        return agent(args, console);
+        return inrush_agent::cli::run(args.clone());
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -84,7 +87,7 @@ fn dispatch(cli: &Cli, console: &mut Console<'_>) -> ExitStatus {
         }
         Err(error) => Err(CliError::internal("cannot start", error)),
     };
-    finish(result, console)
+    finish(result, console).into()
 }
 
 async fn command(cli: &Cli, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
@@ -99,8 +102,8 @@ async fn command(cli: &Cli, console: &mut Console<'_>) -> Result<ExitStatus, Cli
         Command::Watch(args) => submit::watch(args, console).await,
         Command::Cancel(args) => submit::cancel(args, console).await,
         Command::Report(args) => report::report(args, console).await,
-        Command::Check(args) => plan::check(args, console),
-        Command::Init(args) => plan::init(args, console),
+        Command::Check(args) => check::check(args, console),
+        Command::Init(args) => check::init(args, console),
         Command::Target(args) => target::target(args, console).await,
     }
 }

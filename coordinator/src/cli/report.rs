@@ -17,7 +17,7 @@ use crate::{
 ///
 /// # Errors
 /// When there is no such run, or nobody to ask.
-pub async fn report(args: &ReportArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
+pub(super) async fn report(args: &ReportArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
     let sink = JsonSink::prepare(args.json.as_deref())?;
     let run = args.run.as_ref();
     let report = match &args.data_dir {

@@ -47,7 +47,7 @@ const RESOLVE_WITHIN: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// When the plan is wrong, the machine cannot carry it, or a part of Inrush fails.
-pub async fn run(
+pub(super) async fn run(
     args: &RunArgs,
     verbosity: u8,
     console: &mut Console<'_>,

@@ -30,7 +30,7 @@ pub(super) const END_WITHIN: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// When it cannot listen or store, or breaks.
-pub async fn serve(args: &ServeArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
+pub(super) async fn serve(args: &ServeArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
     let exposure = Exposure::from_flag(args.insecure);
     let address = resolve(&args.listen, exposure).await?;
     let mut interrupts = Interrupts::catch()?;
@@ -40,7 +40,10 @@ pub async fn serve(args: &ServeArgs, console: &mut Console<'_>) -> Result<ExitSt
         default_data_dir(env::var_os("XDG_STATE_HOME"), env::var_os("HOME"))
     });
     let shutdown = CancellationToken::new();
-    let config = Config { lease: args.lease, ..Config::new(&data_dir) };
+    let usual = Config::new(&data_dir);
+    // Several signs of life fit into any lease.
+    let heartbeat = usual.heartbeat.min(args.lease / 4);
+    let config = Config { lease: args.lease, heartbeat, ..usual };
     let coordinator = server::start(listener, config, shutdown.clone())
         .await
         .map_err(|error| CliError::Internal(error.to_string()))?;

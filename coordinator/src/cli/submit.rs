@@ -23,7 +23,7 @@ use crate::{
 ///
 /// # Errors
 /// When the plan is wrong, the coordinator refuses it, or goes away.
-pub async fn submit(args: &SubmitArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
+pub(super) async fn submit(args: &SubmitArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
     let plan = PlanFile::read(&args.plan, console)?;
     let sink = JsonSink::prepare(args.output.json.as_deref())?;
     let mut interrupts = Interrupts::catch()?;
@@ -48,7 +48,7 @@ pub async fn submit(args: &SubmitArgs, console: &mut Console<'_>) -> Result<Exit
 ///
 /// # Errors
 /// When there is no such run, or the coordinator goes away.
-pub async fn watch(args: &WatchArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
+pub(super) async fn watch(args: &WatchArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
     let sink = JsonSink::prepare(args.output.json.as_deref())?;
     let mut interrupts = Interrupts::catch()?;
     let mut client = Client::connect(&args.coordinator.coordinator).await?;
@@ -63,7 +63,7 @@ pub async fn watch(args: &WatchArgs, console: &mut Console<'_>) -> Result<ExitSt
 ///
 /// # Errors
 /// When there is no such run, or it has ended.
-pub async fn cancel(args: &CancelArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
+pub(super) async fn cancel(args: &CancelArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
     let mut client = Client::connect(&args.coordinator.coordinator).await?;
     let (mode, words) = if args.now {
         (Mode::Abort, "stopping at once")

@@ -1,7 +1,7 @@
 //! Aligned tables for lists.
 
 /// Lays out rows under headings. Columns are as wide as their widest cell; the last one is not padded.
-pub fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -> String {
+pub(super) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -> String {
     let mut widths = headings.map(width);
     for row in rows {
         for (widest, cell) in widths.iter_mut().zip(row) {

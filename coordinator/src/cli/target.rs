@@ -1,6 +1,7 @@
 //! `inrush target`
 
-use tokio::io::AsyncReadExt as _;
+use std::{io, thread};
+
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -16,7 +17,7 @@ use crate::{exit::ExitStatus, target};
 ///
 /// # Errors
 /// When it cannot listen.
-pub async fn target(args: &TargetArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
+pub(super) async fn target(args: &TargetArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
     let address = resolve(&args.listen, Exposure::from_flag(args.insecure)).await?;
     let mut interrupts = Interrupts::catch()?;
     let failed = |error| bind_failed(address, &error);
@@ -27,10 +28,12 @@ pub async fn target(args: &TargetArgs, console: &mut Console<'_>) -> Result<Exit
     console.say(&format!("target listening on {address}; its counters: http://{address}/__stats"));
     let shutdown = CancellationToken::new();
     let serving = target::serve(listener, shutdown.clone());
+    let parent_gone =
+        if args.exit_with_parent { watch_parent() } else { CancellationToken::new() };
     let asked = async {
         tokio::select! {
             () = interrupts.next() => {}
-            () = parent_gone(args.exit_with_parent) => {}
+            () = parent_gone.cancelled() => {}
         }
         shutdown.cancel();
         std::future::pending().await
@@ -44,12 +47,15 @@ pub async fn target(args: &TargetArgs, console: &mut Console<'_>) -> Result<Exit
     }
 }
 
-/// Waits for the end of stdin, which the parent holds open as long as it lives; for ever without a parent.
-async fn parent_gone(has_parent: bool) {
-    if !has_parent {
-        return std::future::pending().await;
-    }
-    let mut stdin = tokio::io::stdin();
-    let mut ignored = [0; 64];
-    while stdin.read(&mut ignored).await.is_ok_and(|read| read > 0) {}
+/// Cancels the token at the end of stdin, which the parent holds open as long as it lives. The thread is left behind when
+/// something else ends us first: nothing wakes a read of stdin.
+fn watch_parent() -> CancellationToken {
+    let gone = CancellationToken::new();
+    let watcher = gone.clone().drop_guard();
+    thread::spawn(move || {
+        let end = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        tracing::debug!("stdin has ended: {end:?}");
+        drop(watcher);
+    });
+    gone
 }

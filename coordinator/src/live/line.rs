@@ -28,7 +28,7 @@ pub fn line(progress: &Progress) -> String {
 
 /// How far the run is, 0 to 1: by requests where they are counted, by time elsewhere, and the further of the two where
 /// both are planned, since whichever comes first ends it.
-pub fn fraction(progress: &Progress) -> f64 {
+pub(super) fn fraction(progress: &Progress) -> f64 {
     let part = |done: u64, of: Option<u64>| match of {
         Some(of) if of > 0 => (done as f64 / of as f64).min(1.0),
         _ => 0.0,

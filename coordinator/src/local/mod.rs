@@ -7,7 +7,7 @@ mod agents;
 mod process;
 mod size;
 
-pub use agents::{Death, LocalAgents};
+pub use agents::{AwaitError, Death, LocalAgents};
 pub use process::{Process, ProcessSpec};
 pub use size::{Fleet, Machine, TargetReach, TooManyHere, Wanted, size};
 
