@@ -167,8 +167,7 @@ impl Run {
     /// Whether something is still expected of this agent.
     pub fn awaits(&self, agent: &AgentName) -> bool {
         let part = self.agents.get(agent);
-        !self.state().is_ended()
-            && matches!(part, Some(Part::Assigned | Part::Ready { .. }))
+        !self.state().is_ended() && matches!(part, Some(Part::Assigned | Part::Ready { .. }))
     }
 
     /// One line for people: what the run waits for, or why it ended.
@@ -414,13 +413,7 @@ impl Run {
     }
 
     /// Tells the agents that still make load to stop.
-    fn cut_short(
-        &mut self,
-        now: Instant,
-        cause: Cause,
-        mode: StopMode,
-        actions: &mut Vec<Action>,
-    ) {
+    fn cut_short(&mut self, now: Instant, cause: Cause, mode: StopMode, actions: &mut Vec<Action>) {
         let Some(start) = self.start() else { return };
         let reason = reason(&cause);
         let busy = self.with(is_ready);

@@ -104,9 +104,11 @@ impl Control for Clients {
     ) -> Result<Response<v1::SubmitReply>, Status> {
         let v1::SubmitRequest { protocol, source_name, source, files } = request.into_inner();
         if protocol != PROTOCOL_VERSION {
-            return Err(Refusal::Protocol { peer: "the client".to_owned(), theirs: protocol }.into());
+            return Err(
+                Refusal::Protocol { peer: "the client".to_owned(), theirs: protocol }.into()
+            );
         }
-        let files = files.into_iter().map(|(name, content)| (name, content.into())).collect();
+        let files = files.into_iter().collect();
         let plan = compile(&source_name, &source, &files).map_err(Refusal::Plan)?;
         let submission = Box::new(Submission { plan, source_name, source, files });
         let run = ask(&self.events, |reply| Event::Submit { submission, reply }).await??;

@@ -82,7 +82,10 @@ pub enum ServerError {
         cause: String,
     },
     /// A part of the coordinator does not end.
-    #[error("the coordinator's {part} did not end within {}", inrush_common::units::Nanos::from(END_WITHIN))]
+    #[error(
+        "the coordinator's {part} did not end within {}",
+        inrush_common::units::Nanos::from(END_WITHIN)
+    )]
     Stuck {
         /// Which.
         part: &'static str,
@@ -118,8 +121,8 @@ pub async fn start(
     let address = listener.local_addr()?;
     let data_dir = config.data_dir.clone();
     let opened = tokio::task::spawn_blocking(move || Store::open(&data_dir)).await;
-    let (store, writer) =
-        opened.map_err(|error| ServerError::Broken { part: "store", cause: error.to_string() })??;
+    let (store, writer) = opened
+        .map_err(|error| ServerError::Broken { part: "store", cause: error.to_string() })??;
     let (events, inbox) = mpsc::channel(QUEUED_EVENTS);
     // Ends when told to, and when one of the parts breaks down: half a coordinator is none.
     let stop = shutdown.child_token();

@@ -68,7 +68,9 @@ pub enum Refusal {
     #[error(transparent)]
     NotTaken(#[from] NotTaken),
     /// Bytes that are no message of ours.
-    #[error("a message of {agent} cannot be read: {cause}; run the same version of Inrush on both sides")]
+    #[error(
+        "a message of {agent} cannot be read: {cause}; run the same version of Inrush on both sides"
+    )]
     Message {
         /// The agent.
         agent: String,
@@ -76,7 +78,9 @@ pub enum Refusal {
         cause: String,
     },
     /// A snapshot that means nothing.
-    #[error("a snapshot of {agent} cannot be used: {error}; run the same version of Inrush on both sides")]
+    #[error(
+        "a snapshot of {agent} cannot be used: {error}; run the same version of Inrush on both sides"
+    )]
     Snapshot {
         /// The agent.
         agent: String,
@@ -118,7 +122,9 @@ pub enum Refusal {
     #[error(transparent)]
     Split(#[from] SplitError),
     /// Enough is waiting.
-    #[error("{0} runs are waiting already: wait for some of them to end, or cancel them with `inrush cancel RUN`")]
+    #[error(
+        "{0} runs are waiting already: wait for some of them to end, or cancel them with `inrush cancel RUN`"
+    )]
     QueueFull(usize),
     /// No such run.
     #[error(
@@ -158,7 +164,9 @@ pub enum Refusal {
     #[error("the agent does not take its messages in time")]
     Clogged,
     /// Another stream of this agent took over, or it was given up.
-    #[error("this session was ended by the coordinator: another one took over, or nothing was heard for too long")]
+    #[error(
+        "this session was ended by the coordinator: another one took over, or nothing was heard for too long"
+    )]
     SessionEnded,
 }
 

@@ -255,9 +255,7 @@ impl Session {
 }
 
 /// The store's answer for the oldest of the pending; never, if there are none. Nothing is lost when it is dropped.
-async fn answer(
-    pending: &mut VecDeque<Pending>,
-) -> Result<(Box<Snapshot>, Written), Refusal> {
+async fn answer(pending: &mut VecDeque<Pending>) -> Result<(Box<Snapshot>, Written), Refusal> {
     let Some(oldest) = pending.front_mut() else { return std::future::pending().await };
     let written = (&mut oldest.written).await;
     let oldest = pending.pop_front().expect("it is still there");

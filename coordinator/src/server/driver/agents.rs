@@ -44,9 +44,8 @@ impl Driver {
         let awaited = self.awaiting(name);
         match (held, awaited) {
             (Some(held), awaited) if awaited.as_ref() != Some(&held) => {
-                let done = self.runs.iter().any(|entry| {
-                    entry.id == held && entry.machine.is_done(name)
-                });
+                let done =
+                    self.runs.iter().any(|entry| entry.id == held && entry.machine.is_done(name));
                 // One that is done is released with the others at the end.
                 if !done {
                     self.let_hand_in(name, held, now);
@@ -124,7 +123,8 @@ impl Driver {
     }
 
     pub(super) async fn started(&mut self, agent: AgentName, run: RunId, at_ns: u64) {
-        let entry = self.runs.front().filter(|entry| entry.id == run && entry.machine.awaits(&agent));
+        let entry =
+            self.runs.front().filter(|entry| entry.id == run && entry.machine.awaits(&agent));
         let Some(agreed) = entry.and_then(|entry| entry.machine.start()) else { return };
         let after_ns = at_ns.wrapping_sub(clock::ns_at(agreed)).cast_signed();
         self.store.note(Change::StartedAfter { run, agent, after_ns }).await;

@@ -65,9 +65,8 @@ impl Entry {
     fn frame(&self) -> Frame {
         let Load::Closed(ClosedLoad { requests, duration, .. }) = &self.plan.workload.load;
         let started = self.machine.start();
-        let elapsed = started.map_or(Duration::ZERO, |start| {
-            clock::now().saturating_duration_since(start)
-        });
+        let elapsed =
+            started.map_or(Duration::ZERO, |start| clock::now().saturating_duration_since(start));
         Frame {
             elapsed,
             planned: *requests,

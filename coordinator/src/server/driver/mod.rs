@@ -64,7 +64,8 @@ impl Driver {
     }
 
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Event>, stop: CancellationToken) {
-        let mut tick = interval(LONGEST_TICK.min(self.config.lease / 10).max(Duration::from_millis(1)));
+        let mut tick =
+            interval(LONGEST_TICK.min(self.config.lease / 10).max(Duration::from_millis(1)));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut progress = interval(PROGRESS_EVERY);
         progress.set_missed_tick_behavior(MissedTickBehavior::Delay);

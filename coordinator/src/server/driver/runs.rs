@@ -100,8 +100,10 @@ impl Driver {
     async fn prepare(&mut self, shares: BTreeMap<AgentName, Workload>) {
         let Some(front) = self.runs.front_mut() else { return };
         let run = front.id.clone();
-        let agents: Vec<NewAgent> =
-            shares.iter().filter_map(|(name, share)| new_agent(&self.registry, name, share)).collect();
+        let agents: Vec<NewAgent> = shares
+            .iter()
+            .filter_map(|(name, share)| new_agent(&self.registry, name, share))
+            .collect();
         let names: Vec<AgentName> = shares.keys().cloned().collect();
         front.shares = shares;
         for name in &names {
@@ -228,9 +230,8 @@ impl Driver {
         let store = self.store.clone();
         self.tasks.spawn(async move {
             let report = store.report(&entry.id).await.map_err(Refusal::from);
-            let found = report.and_then(|report| {
-                report.as_ref().map_or_else(|| Err(Refusal::NoRuns), to_json)
-            });
+            let found = report
+                .and_then(|report| report.as_ref().map_or_else(|| Err(Refusal::NoRuns), to_json));
             let mut last = entry.update(None);
             match found {
                 Ok(json) => last.report_json = json.into(),
@@ -288,7 +289,9 @@ impl Driver {
             last.state = v1::RunState::from(state).into();
             entry.updates.send_replace(last);
             let (run, detail) = (entry.id, Some(detail.to_owned()));
-            self.store.note(Change::State { run, state, outcome: RunOutcome::Failed, detail }).await;
+            self.store
+                .note(Change::State { run, state, outcome: RunOutcome::Failed, detail })
+                .await;
         }
     }
 }
