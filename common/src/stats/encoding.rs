@@ -33,8 +33,9 @@ const HEADER_BYTES: usize = 40;
 /// Buckets up to the one that [`HIGHEST_NS`] lies in.
 const BUCKETS: u64 = 24_205;
 
-/// Most samples in one encoding: as [`MAX_COUNT`](crate::wire::MAX_COUNT), far from where sums overflow.
-const MAX_SAMPLES: u64 = crate::wire::MAX_COUNT;
+/// Most samples in one interval of one agent: more than any machine makes, and so few that millions of such intervals
+/// add up without overflow.
+const MAX_SAMPLES: u64 = 1_000_000_000_000;
 
 /// Refuses what is not an encoding of our shape, or could not be added up.
 pub(super) fn check(bytes: &[u8]) -> Result<(), HistogramError> {

@@ -153,12 +153,20 @@ impl Histogram {
     /// The reverse of [`to_v2`](Self::to_v2), for bytes from anybody.
     ///
     /// # Errors
-    /// When the bytes are no histogram, or one of another shape. That is found before memory is taken.
+    /// When the bytes are no histogram, one of another shape, or one of more samples than an interval can have. That is
+    /// found before memory is taken.
     pub fn from_v2(bytes: &[u8], overflow: u64) -> Result<Self, HistogramError> {
+        if !bytes.is_empty() {
+            encoding::check(bytes)?;
+        }
+        Self::from_own_v2(bytes, overflow)
+    }
+
+    /// The same for bytes that were encoded by this process.
+    pub(super) fn from_own_v2(bytes: &[u8], overflow: u64) -> Result<Self, HistogramError> {
         if bytes.is_empty() {
             return Ok(Self { counts: None, overflow });
         }
-        encoding::check(bytes)?;
         let counts: hdrhistogram::Histogram<u64> = Deserializer::new()
             .deserialize(&mut &*bytes)
             .map_err(|error| HistogramError::Encoding(error.to_string()))?;

@@ -167,8 +167,7 @@ impl Run {
     /// Whether something is still expected of this agent.
     pub fn awaits(&self, agent: &AgentName) -> bool {
         let part = self.agents.get(agent);
-        !self.state().is_ended()
-            && matches!(part, Some(Part::Assigned | Part::Ready { .. }))
+        !self.state().is_ended() && matches!(part, Some(Part::Assigned | Part::Ready { .. }))
     }
 
     /// One line for people: what the run waits for, or why it ended.
@@ -191,22 +190,27 @@ impl Run {
         }
     }
 
+    /// Whether this agent handed in its last snapshot.
+    pub fn is_done(&self, agent: &AgentName) -> bool {
+        self.agents.get(agent) == Some(&Part::Done)
+    }
+
     /// What an agent has to be told again when it comes back on a new stream: anything sent on the old one may be
-    /// lost. `holds` tells whether it still has its share.
-    pub fn again(&self, agent: &AgentName, holds: bool) -> Vec<Action> {
-        if !self.awaits(agent) {
-            return Vec::new();
-        }
+    /// lost. `holds` tells whether it still has its share; `None`: it cannot go on without.
+    pub fn again(&self, agent: &AgentName, holds: bool) -> Option<Vec<Action>> {
+        let part = self.agents.get(agent).filter(|_| self.awaits(agent));
+        let Some(part) = part else { return Some(Vec::new()) };
         let agent = agent.clone();
-        match (&self.phase, &self.agents[&agent]) {
-            (Phase::Preparing { .. }, Part::Assigned) => vec![Action::Assign { agent }],
-            (Phase::Ready { start } | Phase::Running { start }, _) if holds => {
-                vec![Action::Start { agent, at: *start }]
+        match &self.phase {
+            Phase::Preparing { .. } if is_assigned(part) => Some(vec![Action::Assign { agent }]),
+            _ if !holds => None,
+            Phase::Ready { start } | Phase::Running { start } => {
+                Some(vec![Action::Start { agent, at: *start }])
             }
-            (Phase::Draining { cause, mode, .. }, _) if holds => {
-                vec![Action::Stop { agent, mode: *mode, reason: reason(cause) }]
+            Phase::Draining { cause, mode, .. } => {
+                Some(vec![Action::Stop { agent, mode: *mode, reason: reason(cause) }])
             }
-            _ => Vec::new(),
+            Phase::Queued | Phase::Preparing { .. } | Phase::Ended(_) => Some(Vec::new()),
         }
     }
 
@@ -409,13 +413,7 @@ impl Run {
     }
 
     /// Tells the agents that still make load to stop.
-    fn cut_short(
-        &mut self,
-        now: Instant,
-        cause: Cause,
-        mode: StopMode,
-        actions: &mut Vec<Action>,
-    ) {
+    fn cut_short(&mut self, now: Instant, cause: Cause, mode: StopMode, actions: &mut Vec<Action>) {
         let Some(start) = self.start() else { return };
         let reason = reason(&cause);
         let busy = self.with(is_ready);

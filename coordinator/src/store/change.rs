@@ -96,33 +96,33 @@ pub(super) fn apply(rows: &Connection, change: &Change) -> Result<Written, Store
         Change::State { run, state, outcome, detail } => {
             let sql = "UPDATE runs SET state = ?2, outcome = ?3, detail = ?4 WHERE run = ?1";
             let values = params![run.as_str(), state.name(), outcome_name(*outcome), detail];
-            rows.prepare_cached(sql)?.execute(values)?;
+            rows.execute(sql, values)?;
         }
         Change::Started { run, at } => {
             let sql = "UPDATE runs SET started_at = ?2 WHERE run = ?1";
-            rows.prepare_cached(sql)?.execute(params![run.as_str(), to_stored(*at)])?;
+            rows.execute(sql, params![run.as_str(), to_stored(*at)])?;
         }
         Change::NotReady { run, agent, detail } => {
             let sql = "UPDATE run_agents SET not_ready = ?3 WHERE run = ?1 AND agent = ?2";
-            rows.prepare_cached(sql)?.execute(params![run.as_str(), agent.as_str(), detail])?;
+            rows.execute(sql, params![run.as_str(), agent.as_str(), detail])?;
         }
         Change::Lost { run, agent, loss } => {
             let sql = "UPDATE run_agents SET lost_at_ns = ?3, lost_evidence = ?4 \
                        WHERE run = ?1 AND agent = ?2";
             let at = loss.at_ns.cast_signed();
             let values = params![run.as_str(), agent.as_str(), at, loss.evidence];
-            rows.prepare_cached(sql)?.execute(values)?;
+            rows.execute(sql, values)?;
         }
         Change::Clock { run, agent, clock } => {
             let sql = "UPDATE run_agents SET clock_offset_ns = ?3, clock_bound_ns = ?4 \
                        WHERE run = ?1 AND agent = ?2";
             let bound = clock.bound_ns.cast_signed();
             let values = params![run.as_str(), agent.as_str(), clock.offset_ns, bound];
-            rows.prepare_cached(sql)?.execute(values)?;
+            rows.execute(sql, values)?;
         }
         Change::StartedAfter { run, agent, after_ns } => {
             let sql = "UPDATE run_agents SET started_after_ns = ?3 WHERE run = ?1 AND agent = ?2";
-            rows.prepare_cached(sql)?.execute(params![run.as_str(), agent.as_str(), after_ns])?;
+            rows.execute(sql, params![run.as_str(), agent.as_str(), after_ns])?;
         }
         Change::Snapshot { run, key, payload } => return add_snapshot(rows, run, key, payload),
     }
@@ -133,18 +133,21 @@ fn add_run(rows: &Connection, new: &NewRun) -> Result<(), StoreError> {
     let sql = "INSERT INTO runs \
                (run, plan, source_name, source, version, submitted_at, state, outcome) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    rows.prepare_cached(sql)?.execute(params![
-        new.run.as_str(),
-        new.plan,
-        new.source_name,
-        new.source,
-        new.version,
-        to_stored(new.submitted_at),
-        RunState::Queued.name(),
-        outcome_name(RunOutcome::Running),
-    ])?;
+    rows.execute(
+        sql,
+        params![
+            new.run.as_str(),
+            new.plan,
+            new.source_name,
+            new.source,
+            new.version,
+            to_stored(new.submitted_at),
+            RunState::Queued.name(),
+            outcome_name(RunOutcome::Running),
+        ],
+    )?;
     let mut insert =
-        rows.prepare_cached("INSERT INTO run_files (run, name, content) VALUES (?1, ?2, ?3)")?;
+        rows.prepare("INSERT INTO run_files (run, name, content) VALUES (?1, ?2, ?3)")?;
     for (name, content) in &new.files {
         insert.execute(params![new.run.as_str(), name, content.as_ref()])?;
     }
@@ -152,7 +155,7 @@ fn add_run(rows: &Connection, new: &NewRun) -> Result<(), StoreError> {
 }
 
 fn add_agents(rows: &Connection, run: &RunId, agents: &[NewAgent]) -> Result<(), StoreError> {
-    let mut insert = rows.prepare_cached(
+    let mut insert = rows.prepare(
         "INSERT INTO run_agents \
          (run, agent, epoch, version, hostname, workers, connections, requests) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -180,14 +183,14 @@ fn add_snapshot(
 ) -> Result<Written, StoreError> {
     let (run, agent, epoch) = (run.as_str(), key.agent.as_str(), key.epoch.0.cast_signed());
     let assigned: Option<i64> = rows
-        .prepare_cached("SELECT 1 FROM run_agents WHERE run = ?1 AND agent = ?2 AND epoch = ?3")?
+        .prepare("SELECT 1 FROM run_agents WHERE run = ?1 AND agent = ?2 AND epoch = ?3")?
         .query_row(params![run, agent, epoch], |row| row.get(0))
         .optional()?;
     if assigned.is_none() {
         return Ok(Written::NotAssigned);
     }
     let inserted = rows
-        .prepare_cached(
+        .prepare(
             "INSERT OR IGNORE INTO snapshots (run, agent, epoch, seq, payload) \
              VALUES (?1, ?2, ?3, ?4, ?5)",
         )?

@@ -5,13 +5,7 @@ use std::{panic, thread};
 use rusqlite::{Connection, params};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{
-    Change, StoreError, Written,
-    change::apply,
-    ended_states,
-    lock::Lock,
-    outcome_name,
-};
+use super::{Change, StoreError, Written, change::apply, ended_states, lock::Lock, outcome_name};
 use crate::run::RunState;
 use inrush_common::report::RunOutcome;
 
@@ -66,7 +60,7 @@ fn write_all(mut connection: Connection, _lock: &Lock, mut jobs: mpsc::Receiver<
 
 /// Applies a batch as one transaction. A change that fails alone fails alone; a commit that fails, fails for all.
 fn commit(connection: &mut Connection, batch: &[Job]) -> Vec<Result<Written, StoreError>> {
-    let attempt = || -> Result<_, StoreError> {
+    let mut attempt = || -> Result<_, StoreError> {
         let transaction = connection.transaction()?;
         let results: Vec<_> = batch.iter().map(|job| apply(&transaction, &job.change)).collect();
         transaction.commit()?;
