@@ -94,8 +94,10 @@ fn ran(directory: &Path, output: Output) -> Ran {
     Ran { exit: output.status.code(), report: serde_json::from_str(&report).unwrap(), stderr }
 }
 
+/// The binary that `INRUSH_BIN` names, or the one built along with this test.
 fn command(directory: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_inrush"));
+    let built = env!("CARGO_BIN_EXE_inrush").into();
+    let mut command = Command::new(std::env::var_os("INRUSH_BIN").unwrap_or(built));
     command.args(arguments).current_dir(directory).stdin(Stdio::null()).kill_on_drop(true);
     command
 }

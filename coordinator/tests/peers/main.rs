@@ -1,7 +1,14 @@
 //! Inrush against servers that others wrote: the work is exact, and their own counters say so too.
 //!
-//! Needs nginx, node, java and python3: `.ci/run` installs them, and
-//! `cargo test --release -p inrush-coordinator --features peers --test peers` runs these tests.
+//! Needs nginx, node, java and python3, which `.ci/run` installs:
+//!
+//! ```text
+//! cargo build --release
+//! INRUSH_BIN=$PWD/target/release/inrush \
+//!   cargo test --workspace --features inrush-coordinator/peers --test peers
+//! ```
+//!
+//! Without `INRUSH_BIN` the binary built along with the tests is run.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
