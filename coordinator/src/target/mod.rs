@@ -25,7 +25,10 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use rustix::io::Errno;
+use rustix::{
+    io::Errno,
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -42,15 +45,25 @@ const BACKLOG: u32 = 65_535;
 /// How long accepting rests when the process or the system has run out of something.
 const ACCEPT_REST: Duration = Duration::from_millis(20);
 
-/// Opens the target's listener, with a backlog that a surge of connections fits into.
+/// Opens the target's listener, with a backlog that a surge of connections fits into, and raises this
+/// process's soft file limit to the hard one: each connection is an open file.
 ///
 /// # Errors
 /// What the system says to the bind, for instance that the address is in use.
 pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+    raise_file_limit();
     let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
     socket.bind(addr)?;
     socket.listen(BACKLOG)
+}
+
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the file limit stays at {:?}", limit.current);
+    }
 }
 
 /// Serves until `shutdown`, then gives the answers in progress [`GRACE`] to finish.
