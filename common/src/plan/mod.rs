@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! bytes ─ decode ─▶ text ─ Source ─▶ TOML tables ─ raw::read ─▶ RawPlan ─ compile ─▶ Plan
-//!                                        └ nearest, syntax └ problems ┴ problems ─▶ render
+//!                                        └ syntax, nearest └ problems ┴ problems ─▶ render
 //! ```
 
 mod compile;
@@ -36,6 +36,7 @@ pub use problem::{Problem, Severity, code};
 pub use render::render;
 use source::Source;
 pub use source::{NotText, decode};
+use syntax::Readable;
 
 /// The longest plan: 1 MiB. What is larger belongs into a file that the plan names.
 pub const MAX_PLAN: usize = 1024 * 1024;
@@ -58,7 +59,9 @@ pub fn load(source_name: &str, source: &str, files: &dyn Files) -> Result<Loaded
         return Err(vec![too_large(source.len())]);
     }
     let read = Source::new(source);
-    let (document, syntax) = DeTable::parse_recoverable(read.text());
+    let readable = Readable::new(read.text());
+    let text = readable.text.clone();
+    let (document, errors) = DeTable::parse_recoverable(&text);
     let document = document.get_ref();
     let (plan, found) = if document.is_empty() {
         (None, vec![empty()])
@@ -70,7 +73,7 @@ pub fn load(source_name: &str, source: &str, files: &dyn Files) -> Result<Loaded
         unknown.problems.extend(found);
         (plan, unknown.problems)
     };
-    let mut problems = syntax::join(read.text(), syntax, found);
+    let mut problems = readable.join(&errors, found);
     for problem in &mut problems {
         problem.span = read.to_saved(&problem.span);
     }

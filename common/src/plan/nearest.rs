@@ -151,8 +151,10 @@ mod tests {
         assert!(suggest("connections", "", &top).0.contains("[load.closed]"));
         assert!(suggest("timeout", "load.closed", &names_in("load.closed")).0.contains("top"));
         assert!(suggest("reqests", "", &top).0.contains("`requests`? It belongs into"));
-        assert_eq!(suggest("conections", "load.closed", &names_in("load.closed")).1.unwrap(),
-            "load.closed.connections");
+        assert_eq!(
+            suggest("conections", "load.closed", &names_in("load.closed")).1.unwrap(),
+            "load.closed.connections"
+        );
         assert!(suggest("zzzzzzzz", "agents", &names_in("agents")).0.contains("`min`, `on_loss`"));
     }
 }

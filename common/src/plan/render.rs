@@ -24,8 +24,7 @@ const SHOWN: usize = 88;
 pub fn render(source_name: &str, source: &str, problems: &[Problem], color: bool) -> String {
     let read = Source::new(source);
     let shown = Shown::new(&read, problems);
-    let theme =
-        if color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let theme = if color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_width(WIDTH)
         .with_context_lines(0)

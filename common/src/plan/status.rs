@@ -77,7 +77,9 @@ fn bad(message: String, span: Range<usize>) -> Box<Problem> {
 fn code_in_range(number: i128, span: Range<usize>) -> Result<RangeInclusive<u16>, Box<Problem>> {
     match u16::try_from(number) {
         Ok(code) if POSSIBLE.contains(&code) => Ok(code..=code),
-        _ if number.unsigned_abs() > 1 << 100 => Err(bad("this is no status code".to_owned(), span)),
+        _ if number.unsigned_abs() > 1 << 100 => {
+            Err(bad("this is no status code".to_owned(), span))
+        }
         _ => Err(bad(format!("{number} is no status code"), span)),
     }
 }

@@ -168,7 +168,8 @@ impl Checker<'_> {
             self.refuse(place, "`url` has no host", "expected a host name or address", EXAMPLE);
         } else if let Some(address) = host.strip_prefix('[') {
             if address.strip_suffix(']').is_none_or(|ip| ip.parse::<Ipv6Addr>().is_err()) {
-                let help = "an IPv6 address stands in brackets, without a zone: \"http://[::1]:8080/\"";
+                let help =
+                    "an IPv6 address stands in brackets, without a zone: \"http://[::1]:8080/\"";
                 self.refuse(place, "`url` has a bad IPv6 address", "not an IPv6 address", help);
             }
         } else if let Some((offset, c)) = host.char_indices().find(|(_, c)| !host_character(*c)) {
@@ -188,7 +189,8 @@ impl Checker<'_> {
             let labels = host.strip_suffix('.').unwrap_or(host);
             let bad = |label: &str| label.is_empty() || label.len() > 63;
             if host.len() > 253 || labels.split('.').any(bad) {
-                let help = "the parts of a host name have 1 to 63 characters, all of it at most 253";
+                let help =
+                    "the parts of a host name have 1 to 63 characters, all of it at most 253";
                 self.refuse(place, "`url` has a bad host name", "not a host name", help);
             }
         }
@@ -236,7 +238,9 @@ impl Checker<'_> {
         }
         if let Some((offset, c)) = bad.first().copied() {
             let mut help = match c {
-                '\\' => "a path has / between its parts; a backslash itself is written %5C".to_owned(),
+                '\\' => {
+                    "a path has / between its parts; a backslash itself is written %5C".to_owned()
+                }
                 _ if c.is_ascii() => format!("write it as %{:02X}", u32::from(c)),
                 _ => "leave it out".to_owned(),
             };
