@@ -105,12 +105,7 @@ mod tests {
 
     fn exchange(offset: i64, sent: u64, there: u64, held: u64, back: u64) -> Exchange {
         let received = (i128::from(sent + there) + i128::from(offset)) as u64;
-        Exchange {
-            sent,
-            received,
-            replied: received + held,
-            heard: sent + there + held + back,
-        }
+        Exchange { sent, received, replied: received + held, heard: sent + there + held + back }
     }
 
     #[test]

@@ -154,8 +154,8 @@ pub enum Action {
     },
     /// Let go of the engine without its last interval, and say so in the results.
     GiveUpEngine,
-    /// Forget engine and results.
-    Drop,
+    /// Forget the results.
+    DropResults,
     /// Leave.
     Exit,
 }
@@ -252,7 +252,7 @@ impl State {
             // All is stored: new work releases the old.
             Phase::HandingIn { stored: true, .. } => {
                 self.phase = Phase::Preparing(run);
-                vec![Action::Drop, Action::Prepare]
+                vec![Action::DropResults, Action::Prepare]
             }
             Phase::Preparing(held) if *held == run => vec![],
             Phase::Ready(held) if *held == run => vec![Action::SendReady(run)],
@@ -297,17 +297,12 @@ impl State {
         match &self.phase {
             Phase::Idle | Phase::Discarding(_) => vec![],
             Phase::Preparing(_) => self.idle(vec![Action::AbandonPreparing]),
-            Phase::HandingIn { .. } => self.idle(vec![Action::Drop]),
-            Phase::Ready(run) => {
-                // Nothing was executed: the run may come again.
+            Phase::HandingIn { .. } => self.idle(vec![Action::DropResults]),
+            // Forgotten while ready, a run may come again: nothing of it was executed.
+            Phase::Ready(run) | Phase::Running(run) | Phase::Draining(run) => {
                 self.phase = Phase::Discarding(run.clone());
                 let reason = NotStarted::AgentLost;
-                vec![Action::StopEngine { mode: StopMode::Abort, reason }]
-            }
-            Phase::Running(run) | Phase::Draining(run) => {
-                self.phase = Phase::Discarding(run.clone());
-                let reason = NotStarted::AgentLost;
-                vec![Action::StopEngine { mode: StopMode::Abort, reason }]
+                vec![Action::StopEngine { mode: StopMode::Abort, reason }, Action::DropResults]
             }
         }
     }
@@ -325,7 +320,7 @@ impl State {
         self.idle(vec![Action::SendNotReady { run, why: Refusal::Failed { kind, detail } }])
     }
 
-    fn ended(&mut self, mut actions: Vec<Action>) -> Vec<Action> {
+    fn ended(&mut self, actions: Vec<Action>) -> Vec<Action> {
         match &self.phase {
             Phase::Ready(run) | Phase::Running(run) | Phase::Draining(run) => {
                 let run = run.clone();
@@ -333,17 +328,14 @@ impl State {
                 self.phase = Phase::HandingIn { run, stored: false };
                 actions
             }
-            Phase::Discarding(_) => {
-                actions.push(Action::Drop);
-                self.idle(actions)
-            }
+            Phase::Discarding(_) => self.idle(actions),
             _ => vec![],
         }
     }
 
     fn stored(&mut self) -> Vec<Action> {
         match &mut self.phase {
-            Phase::HandingIn { .. } if self.leaving => self.idle(vec![Action::Drop]),
+            Phase::HandingIn { .. } if self.leaving => self.idle(vec![Action::DropResults]),
             Phase::HandingIn { stored, .. } => {
                 *stored = true;
                 vec![]
@@ -363,7 +355,7 @@ impl State {
             Phase::Ready(_) | Phase::Running(_) => {
                 self.halt(StopMode::Drain, NotStarted::AgentLost)
             }
-            Phase::HandingIn { stored: true, .. } => self.idle(vec![Action::Drop]),
+            Phase::HandingIn { stored: true, .. } => self.idle(vec![Action::DropResults]),
             Phase::HandingIn { .. } | Phase::Draining(_) | Phase::Discarding(_) => vec![],
         }
     }

@@ -78,11 +78,8 @@ impl Uplink {
             Some(newest) if full => merge(newest, interval, &stats, gauges, completion),
             _ => {
                 self.settle();
-                let key = SnapshotKey {
-                    agent: self.agent.clone(),
-                    epoch: self.epoch,
-                    seq: self.next,
-                };
+                let key =
+                    SnapshotKey { agent: self.agent.clone(), epoch: self.epoch, seq: self.next };
                 self.next = self.next.next();
                 let run = self.run.clone();
                 self.newest = Some(Snapshot { run, key, interval, stats, gauges, completion });
@@ -186,8 +183,7 @@ mod tests {
     use super::*;
 
     fn uplink(snapshots: usize) -> Uplink {
-        let mut uplink =
-            Uplink::new("r1".parse().unwrap(), "lab1".parse().unwrap(), Epoch(7));
+        let mut uplink = Uplink::new("r1".parse().unwrap(), "lab1".parse().unwrap(), Epoch(7));
         uplink.limit.snapshots = snapshots;
         uplink
     }
