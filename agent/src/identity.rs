@@ -3,12 +3,12 @@
 use inrush_common::id::AgentName;
 
 /// The host's name, as the kernel has it.
-pub fn hostname() -> String {
+pub(crate) fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// A valid agent name made of a host's name: what does not fit becomes `-`.
-pub fn name_from(hostname: &str) -> AgentName {
+pub(crate) fn name_from(hostname: &str) -> AgentName {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let name: String = hostname.chars().take(63).map(|c| if fits(c) { c } else { '-' }).collect();
     let name = if name.is_empty() { "agent".to_owned() } else { name };

@@ -41,7 +41,7 @@ const QUEUE: usize = 16;
 
 /// What a link reports.
 #[derive(Debug)]
-pub enum LinkEvent {
+pub(super) enum LinkEvent {
     /// A new stream is up.
     Up(v1::Welcome),
     /// A message came.
@@ -59,7 +59,7 @@ pub enum LinkEvent {
 #[error("the coordinator at {coordinator} refuses this agent: {words}")]
 pub struct Refused {
     /// Where.
-    pub coordinator: Uri,
+    pub coordinator: String,
     /// Its words.
     pub words: String,
 }
@@ -69,7 +69,7 @@ type Dialling = Pin<Box<dyn Future<Output = Result<(Stream, v1::Welcome), NoStre
 enum State {
     Waiting(Instant),
     Dialling(Dialling),
-    Up(Stream),
+    Up(Box<Stream>),
 }
 
 struct Stream {
@@ -78,7 +78,7 @@ struct Stream {
 }
 
 /// The way to one coordinator.
-pub struct Link {
+pub(super) struct Link {
     coordinator: Uri,
     state: State,
     /// Attempts since the last stream.
@@ -95,20 +95,20 @@ impl fmt::Debug for Link {
 
 impl Link {
     /// To `coordinator`; dials at the first [`event`](Self::event).
-    pub fn new(coordinator: Uri) -> Self {
+    pub(super) fn new(coordinator: Uri) -> Self {
         let state = State::Waiting(clock::now());
         Self { coordinator, state, attempts: 0, complained: None }
     }
 
     /// Whether a stream is up.
-    pub const fn is_up(&self) -> bool {
+    pub(super) const fn is_up(&self) -> bool {
         matches!(self.state, State::Up(_))
     }
 
     /// The next event. Cancel safe: what is under way goes on at the next call.
     ///
     /// `hello` is asked for each time a stream is opened. `Writable` is only reported if `has_something_to_send`.
-    pub async fn event(
+    pub(super) async fn event(
         &mut self,
         hello: impl Fn() -> v1::Hello,
         has_something_to_send: bool,
@@ -123,7 +123,7 @@ impl Link {
                 State::Dialling(dialling) => match dialling.await {
                     Ok((stream, welcome)) => {
                         tracing::info!("connected to the coordinator at {}", self.coordinator);
-                        self.state = State::Up(stream);
+                        self.state = State::Up(Box::new(stream));
                         self.attempts = 0;
                         self.complained = None;
                         return LinkEvent::Up(welcome);
@@ -161,14 +161,17 @@ impl Link {
 
     fn refused(&mut self, words: String) -> LinkEvent {
         self.state = State::Waiting(clock::now());
-        LinkEvent::Refused(Refused { coordinator: self.coordinator.clone(), words })
+        LinkEvent::Refused(Refused { coordinator: self.coordinator.to_string(), words })
     }
 
     /// Puts a message on its way, or gives it back when there is no room or no stream.
     ///
     /// # Errors
     /// With the message.
-    pub fn send(&self, message: agent_message::Kind) -> Result<(), Box<agent_message::Kind>> {
+    pub(super) fn send(
+        &self,
+        message: agent_message::Kind,
+    ) -> Result<(), Box<agent_message::Kind>> {
         let State::Up(stream) = &self.state else { return Err(Box::new(message)) };
         stream.to.try_send(AgentMessage { kind: Some(message) }).map_err(|error| {
             let (mpsc::error::TrySendError::Full(message)
@@ -178,14 +181,15 @@ impl Link {
     }
 
     /// Lets go of the stream, for the reason given. The next [`event`](Self::event) gets another one.
-    pub fn cut(&mut self, why: &str) {
+    pub(super) fn cut(&mut self, why: &str) {
         tracing::warn!("lost the coordinator at {}: {why}; connecting again", self.coordinator);
         self.state = State::Waiting(clock::now() + self.next_wait());
     }
 
     /// Ends the stream in order: what was sent is delivered, and the coordinator sees the end. Bounded.
-    pub async fn close(self, within: Duration) {
-        let State::Up(Stream { to, mut from }) = self.state else { return };
+    pub(super) async fn close(self, within: Duration) {
+        let State::Up(stream) = self.state else { return };
+        let Stream { to, mut from } = *stream;
         drop(to);
         let end = async { while let Ok(Some(_)) = from.message().await {} };
         if timeout(within, end).await.is_err() {

@@ -6,13 +6,14 @@
 
 mod act;
 mod backoff;
-pub mod clock_sync;
+mod clock_sync;
 mod link;
+mod owned;
 mod prepare;
 mod pulse;
 mod run;
-pub mod state;
-pub mod uplink;
+mod state;
+mod uplink;
 
 use std::{
     collections::BTreeMap,

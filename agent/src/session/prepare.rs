@@ -13,6 +13,7 @@ use inrush_common::{
 use inrush_proto::v1::{self, not_ready::Kind};
 use tokio::time::timeout;
 
+use super::owned::Owned;
 use crate::{
     capacity::{self, Limits},
     engine::{Engine, Job, connect_first},
@@ -37,16 +38,17 @@ pub struct Means {
 }
 
 /// An engine that waits for its start.
-pub struct Prepared {
+#[derive(Debug)]
+pub(super) struct Prepared {
     /// It.
-    pub engine: Engine,
+    pub engine: Owned,
     /// How long it may drain after a stop.
     pub grace: Duration,
 }
 
 /// Why an assignment cannot be executed here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unprepared {
+pub(super) struct Unprepared {
     /// Whose fault.
     pub kind: Kind,
     /// In words.
@@ -61,7 +63,7 @@ fn unprepared(kind: Kind, detail: impl ToString) -> Unprepared {
 ///
 /// # Errors
 /// With the first thing that does not work.
-pub async fn prepare(assign: v1::Assign, means: Means) -> Result<Prepared, Unprepared> {
+pub(super) async fn prepare(assign: v1::Assign, means: Means) -> Result<Prepared, Unprepared> {
     let internal = |detail: String| unprepared(Kind::Internal, detail);
     let wire = assign.workload.ok_or_else(|| internal("the assignment has no workload".into()))?;
     let workload = Workload::try_from(wire)
@@ -85,20 +87,28 @@ pub async fn prepare(assign: v1::Assign, means: Means) -> Result<Prepared, Unpre
 }
 
 async fn reach(workload: Workload, means: &Means) -> Result<Prepared, Unprepared> {
+    let unreachable = |error| unprepared(Kind::TargetUnreachable, error);
     let Load::Closed(load) = &workload.load;
-    let idle = load.connections == 0 || load.requests == Some(0);
-    let (addresses, first_connection) = if idle {
-        // Nothing to send: the target does not hear of this agent.
-        (vec![], None)
-    } else {
-        let addresses = addresses(&workload, load.connections, means).await?;
+    let connections = load.connections;
+    let idle = connections == 0 || load.requests == Some(0);
+    let url = &workload.requests[0].url;
+    let found = resolve(url, RESOLVE_WITHIN).await.map_err(unreachable)?;
+    let mut addresses = reachable_from(url, found, &means.sources).map_err(unreachable)?;
+    check(connections, &addresses, means)?;
+    // With nothing to send, the target does not hear of this agent.
+    let mut first_connection = None;
+    if !idle {
         let first =
             connect_first(&workload, &addresses, &means.sources).await.map_err(|error| {
                 let ours = error.class.is_generator_fault();
                 unprepared(if ours { Kind::Capacity } else { Kind::TargetUnreachable }, error)
             })?;
-        (addresses, Some(first))
-    };
+        // Where a name has addresses of both families, a server often listens on one only, and every other
+        // connection would fail.
+        addresses.retain(|address| address.is_ipv4() == first.address().is_ipv4());
+        check(connections, &addresses, means)?;
+        first_connection = Some(first);
+    }
     let grace = workload.grace;
     let job = Job {
         workload,
@@ -110,22 +120,13 @@ async fn reach(workload: Workload, means: &Means) -> Result<Prepared, Unprepared
     let engine = Engine::spawn(job).map_err(|error| {
         unprepared(Kind::Internal, format!("cannot start {} workers: {error}", means.workers))
     })?;
-    Ok(Prepared { engine, grace })
+    Ok(Prepared { engine: Owned::new(engine), grace })
 }
 
-/// The target's addresses, when the connections wanted can be had to them.
-async fn addresses(
-    workload: &Workload,
-    connections: u64,
-    means: &Means,
-) -> Result<Vec<SocketAddr>, Unprepared> {
-    let unfit = |error| unprepared(Kind::Capacity, error);
-    let unreachable = |error| unprepared(Kind::TargetUnreachable, error);
-    let url = &workload.requests[0].url;
-    let found = resolve(url, RESOLVE_WITHIN).await.map_err(unreachable)?;
-    let addresses = reachable_from(url, found, &means.sources).map_err(unreachable)?;
+/// Whether so many connections can be had to these addresses.
+fn check(connections: u64, addresses: &[SocketAddr], means: &Means) -> Result<(), Unprepared> {
     let targets: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
     let paths = capacity::paths(&means.sources, &targets);
-    means.limits.check(connections, paths).map_err(unfit)?;
-    Ok(addresses)
+    let unfit = |error| unprepared(Kind::Capacity, error);
+    means.limits.check(connections, paths).map_err(unfit)
 }

@@ -17,7 +17,7 @@ const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(10);
 
 /// The life signs of one coordinator after the other.
 #[derive(Debug)]
-pub struct Pulse {
+pub(super) struct Pulse {
     clock: ClockSync,
     terms: Option<Terms>,
     heard_at: Instant,
@@ -36,7 +36,7 @@ struct Terms {
 
 impl Pulse {
     /// Of nobody yet.
-    pub fn new(now: Instant) -> Self {
+    pub(super) fn new(now: Instant) -> Self {
         Self {
             clock: ClockSync::default(),
             terms: None,
@@ -49,7 +49,7 @@ impl Pulse {
     }
 
     /// A new stream begins on these terms. Its other end may be another process with another clock.
-    pub fn welcomed(&mut self, welcome: &v1::Welcome, now: Instant) {
+    pub(super) fn welcomed(&mut self, welcome: &v1::Welcome, now: Instant) {
         let heartbeat = Duration::from_nanos(welcome.heartbeat_ns).max(SHORTEST_HEARTBEAT);
         let lease = Duration::from_nanos(welcome.lease_ns).max(2 * heartbeat);
         self.terms = Some(Terms { lease, heartbeat });
@@ -61,19 +61,19 @@ impl Pulse {
     }
 
     /// The stream is gone. The lease goes on.
-    pub fn lost(&mut self) {
+    pub(super) fn lost(&mut self) {
         self.clock.reset();
         self.due = false;
     }
 
     /// Something came from the coordinator.
-    pub fn heard(&mut self, now: Instant) {
+    pub(super) fn heard(&mut self, now: Instant) {
         self.heard_at = now;
         self.expired = false;
     }
 
     /// A heartbeat was answered.
-    pub fn answered(&mut self, reply: v1::HeartbeatReply) {
+    pub(super) fn answered(&mut self, reply: v1::HeartbeatReply) {
         self.clock.add(Exchange {
             sent: reply.agent_sent_ns,
             received: reply.received_ns,
@@ -83,34 +83,34 @@ impl Pulse {
     }
 
     /// Whether the clocks were compared on this stream.
-    pub fn is_synchronised(&self) -> bool {
+    pub(super) fn is_synchronised(&self) -> bool {
         self.offset().is_some()
     }
 
     /// The best estimate now.
-    pub fn offset(&self) -> Option<Offset> {
+    pub(super) fn offset(&self) -> Option<Offset> {
         self.clock.estimate(clock::monotonic_ns())
     }
 
     /// When the lease ends, unless it ended already.
-    pub fn lease_ends_at(&self) -> Option<Instant> {
+    pub(super) fn lease_ends_at(&self) -> Option<Instant> {
         let terms = self.terms.filter(|_| !self.expired)?;
         Some(self.heard_at + terms.lease)
     }
 
     /// The lease is over. Tells how long nothing was heard.
-    pub fn expire(&mut self, now: Instant) -> Nanos {
+    pub(super) fn expire(&mut self, now: Instant) -> Nanos {
         self.expired = true;
         Nanos::from(now.saturating_duration_since(self.heard_at))
     }
 
     /// When the next heartbeat is due.
-    pub fn heartbeat_at(&self) -> Option<Instant> {
+    pub(super) fn heartbeat_at(&self) -> Option<Instant> {
         self.terms.map(|_| self.next_beat)
     }
 
     /// Makes a heartbeat due if it is time.
-    pub fn beat(&mut self, now: Instant) {
+    pub(super) fn beat(&mut self, now: Instant) {
         let Some(terms) = self.terms.filter(|_| self.next_beat <= now) else { return };
         self.due = true;
         let wait = if self.burst_left > 0 {
@@ -123,12 +123,12 @@ impl Pulse {
     }
 
     /// Whether a heartbeat is due. At most one is: when the stream is stuck, none pile up.
-    pub const fn is_due(&self) -> bool {
+    pub(super) const fn is_due(&self) -> bool {
         self.due
     }
 
     /// The heartbeat that is due, with the time of now.
-    pub fn take_due(&mut self) -> Option<v1::Heartbeat> {
+    pub(super) fn take_due(&mut self) -> Option<v1::Heartbeat> {
         if !std::mem::take(&mut self.due) {
             return None;
         }

@@ -17,6 +17,7 @@ use tokio::task::{JoinError, JoinHandle};
 use super::{
     Config, Held, MARGIN,
     clock_sync::Offset,
+    owned::Owned,
     prepare::{Means, Prepared, Unprepared, prepare},
     state::Event,
     uplink::Uplink,
@@ -31,17 +32,20 @@ use crate::{
 /// answers gets the newest ones.
 const OUTBOX: usize = 64;
 
+/// The task that prepares.
+pub(super) type Preparing = JoinHandle<Result<Prepared, Unprepared>>;
+
 /// How preparing ended.
-pub type PreparingEnd = Result<Result<Prepared, Unprepared>, JoinError>;
+pub(super) type PreparingEnd = Result<Result<Prepared, Unprepared>, JoinError>;
 
 /// The run at hand, if any.
-pub struct Run {
+pub(super) struct Run {
     agent: AgentName,
     epoch: Epoch,
     means: Means,
     /// Assigned, and handed to preparing at once.
     assigned: Option<v1::Assign>,
-    preparing: Option<(RunId, JoinHandle<Result<Prepared, Unprepared>>)>,
+    preparing: Option<(RunId, Preparing)>,
     load: Option<Load>,
     uplink: Option<Uplink>,
     outbox: VecDeque<agent_message::Kind>,
@@ -50,7 +54,7 @@ pub struct Run {
 }
 
 struct Load {
-    engine: Engine,
+    engine: Owned,
     selfcheck: SelfCheck,
     /// Where its last interval ended, and how things stood then.
     last: (u64, Gauges),
@@ -70,7 +74,7 @@ struct Started {
 
 impl Run {
     /// None yet.
-    pub fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &Config) -> Self {
         Self {
             agent: config.name.clone(),
             epoch: config.epoch,
@@ -86,20 +90,18 @@ impl Run {
     }
 
     /// What there is to wait for.
-    pub fn sources(
-        &mut self,
-    ) -> (Option<&mut Engine>, Option<&mut JoinHandle<Result<Prepared, Unprepared>>>) {
-        let engine = self.load.as_mut().map(|load| &mut load.engine);
+    pub(super) fn sources(&mut self) -> (Option<&mut Engine>, Option<&mut Preparing>) {
+        let engine = self.load.as_mut().map(|load| &mut *load.engine);
         (engine, self.preparing.as_mut().map(|(_, task)| task))
     }
 
     /// Keeps an assignment for [`prepare`](Self::prepare).
-    pub fn assign(&mut self, assign: v1::Assign) {
+    pub(super) fn assign(&mut self, assign: v1::Assign) {
         self.assigned = Some(assign);
     }
 
     /// Begins to prepare the run assigned last.
-    pub fn prepare(&mut self, run: RunId) {
+    pub(super) fn prepare(&mut self, run: RunId) {
         if let Some(assign) = self.assigned.take() {
             let task = tokio::spawn(prepare(assign, self.means.clone()));
             self.preparing = Some((run, task));
@@ -107,14 +109,14 @@ impl Run {
     }
 
     /// Ends preparing, whatever it was about to do.
-    pub fn abandon(&mut self) {
+    pub(super) fn abandon(&mut self) {
         if let Some((_, task)) = self.preparing.take() {
             task.abort();
         }
     }
 
     /// Preparing ended.
-    pub fn prepared(&mut self, end: PreparingEnd) -> Event {
+    pub(super) fn prepared(&mut self, end: PreparingEnd) -> Event {
         let run = self.preparing.take().map(|(run, _)| run);
         match (end, run) {
             (Ok(Ok(Prepared { engine, grace })), Some(run)) => {
@@ -139,7 +141,7 @@ impl Run {
     }
 
     /// Starts the load at an instant of the coordinator's clock.
-    pub fn start(&mut self, at_ns: u64, offset: Offset) {
+    pub(super) fn start(&mut self, at_ns: u64, offset: Offset) {
         let Some(load) = &mut self.load else { return };
         let wanted_ns = offset.to_agent(at_ns);
         load.selfcheck.restart();
@@ -151,7 +153,7 @@ impl Run {
     }
 
     /// Stops the load.
-    pub fn stop(&mut self, mode: StopMode, reason: NotStarted) {
+    pub(super) fn stop(&mut self, mode: StopMode, reason: NotStarted) {
         let Some(load) = &mut self.load else { return };
         load.engine.stop(mode, reason);
         let within = match mode {
@@ -163,17 +165,17 @@ impl Run {
     }
 
     /// When the engine must be through.
-    pub fn stop_by(&self) -> Option<Instant> {
+    pub(super) fn stop_by(&self) -> Option<Instant> {
         self.load.as_ref().and_then(|load| load.stop_by)
     }
 
     /// How long the run at hand may drain.
-    pub const fn grace(&self) -> Duration {
+    pub(super) const fn grace(&self) -> Duration {
         self.grace
     }
 
     /// Takes an interval of the engine. Tells whether it was the last.
-    pub fn interval(&mut self, interval: EngineInterval) -> bool {
+    pub(super) fn interval(&mut self, interval: EngineInterval) -> bool {
         let EngineInterval { interval, stats, open_connections, in_flight, completion } = interval;
         let last = completion.is_some();
         if let Some(load) = &mut self.load {
@@ -190,7 +192,7 @@ impl Run {
     }
 
     /// The engine ended, or has to, without a last interval.
-    pub fn give_up(&mut self) {
+    pub(super) fn give_up(&mut self) {
         let Some(load) = self.load.take() else { return };
         let detail = if load.stop_by.is_some() {
             format!("the workers did not end within {:?} of the stop", self.grace + MARGIN)
@@ -208,7 +210,7 @@ impl Run {
     }
 
     /// Forgets the results.
-    pub fn drop_results(&mut self) {
+    pub(super) fn drop_results(&mut self) {
         if let Some(held) = self.held() {
             tracing::info!("{} interval(s) of run {} are not wanted", held.snapshots, held.run);
         }
@@ -217,7 +219,7 @@ impl Run {
     }
 
     /// The coordinator has this on disk. Tells whether it has all there is and will be.
-    pub fn ack(&mut self, run: &str, seq: u64) -> bool {
+    pub(super) fn ack(&mut self, run: &str, seq: u64) -> bool {
         let Some(uplink) = self.uplink.as_mut().filter(|uplink| uplink.run().as_str() == run)
         else {
             return false;
@@ -227,13 +229,13 @@ impl Run {
     }
 
     /// Results the coordinator does not have.
-    pub fn held(&self) -> Option<Held> {
+    pub(super) fn held(&self) -> Option<Held> {
         let uplink = self.uplink.as_ref().filter(|uplink| uplink.unacknowledged() > 0)?;
         Some(Held { run: uplink.run().clone(), snapshots: uplink.unacknowledged() })
     }
 
     /// The stream is gone. Results and refusals are said again on the next one; readiness is the state's to say again.
-    pub fn stream_lost(&mut self) {
+    pub(super) fn stream_lost(&mut self) {
         self.outbox.retain(|message| matches!(message, agent_message::Kind::NotReady(_)));
         if let Some(uplink) = &mut self.uplink {
             uplink.stream_lost();
@@ -244,7 +246,7 @@ impl Run {
     }
 
     /// Something to say about a run.
-    pub fn say(&mut self, message: agent_message::Kind) {
+    pub(super) fn say(&mut self, message: agent_message::Kind) {
         if self.outbox.len() == OUTBOX {
             self.outbox.pop_front();
         }
@@ -252,29 +254,29 @@ impl Run {
     }
 
     /// When the start will have passed, if it has not.
-    pub fn report_start_at(&self) -> Option<Instant> {
+    pub(super) fn report_start_at(&self) -> Option<Instant> {
         self.started.filter(|started| !started.passed).map(|started| started.at)
     }
 
     /// Takes note that the start has passed, if it has.
-    pub fn start_passed(&mut self, now: Instant) {
+    pub(super) fn start_passed(&mut self, now: Instant) {
         if let Some(started) = self.started.as_mut().filter(|started| started.at <= now) {
             started.passed = true;
         }
     }
 
     /// Whether something waits to be said, other than results.
-    pub fn has_control(&self) -> bool {
+    pub(super) fn has_control(&self) -> bool {
         !self.outbox.is_empty()
     }
 
     /// The next thing to say, other than results.
-    pub fn next_control(&mut self) -> Option<agent_message::Kind> {
+    pub(super) fn next_control(&mut self) -> Option<agent_message::Kind> {
         self.outbox.pop_front()
     }
 
     /// Whether there are results, or a start, to be told.
-    pub fn has_news(&self, synchronised: bool) -> bool {
+    pub(super) fn has_news(&self, synchronised: bool) -> bool {
         self.start_to_tell(synchronised).is_some()
             || self.uplink.as_ref().is_some_and(Uplink::has_unsent)
     }
@@ -284,7 +286,7 @@ impl Run {
     }
 
     /// The start, or the next results.
-    pub fn next_news(&mut self, offset: Option<Offset>) -> Option<agent_message::Kind> {
+    pub(super) fn next_news(&mut self, offset: Option<Offset>) -> Option<agent_message::Kind> {
         let uplink = self.uplink.as_mut()?;
         if let (Some(started), Some(offset)) = (&mut self.started, offset)
             && started.passed
@@ -302,7 +304,7 @@ impl Run {
 }
 
 /// The engine's next interval; never, without an engine. Cancel safe.
-pub async fn next_interval(engine: Option<&mut Engine>) -> Option<EngineInterval> {
+pub(super) async fn next_interval(engine: Option<&mut Engine>) -> Option<EngineInterval> {
     match engine {
         Some(engine) => engine.next().await,
         None => pending().await,
@@ -310,9 +312,7 @@ pub async fn next_interval(engine: Option<&mut Engine>) -> Option<EngineInterval
 }
 
 /// The end of preparing; never, when nothing is being prepared. Cancel safe.
-pub async fn end_of(
-    preparing: Option<&mut JoinHandle<Result<Prepared, Unprepared>>>,
-) -> PreparingEnd {
+pub(super) async fn end_of(preparing: Option<&mut Preparing>) -> PreparingEnd {
     match preparing {
         Some(task) => task.await,
         None => pending().await,

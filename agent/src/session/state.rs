@@ -19,7 +19,7 @@ const REMEMBERED: usize = 1_000;
 
 /// Where the agent stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Phase {
+pub(super) enum Phase {
     /// Waits for work.
     Idle,
     /// Resolves, checks limits, makes the first connection.
@@ -43,7 +43,7 @@ pub enum Phase {
 
 impl Phase {
     /// The run it is about.
-    pub const fn run(&self) -> Option<&RunId> {
+    pub(super) const fn run(&self) -> Option<&RunId> {
         match self {
             Self::Idle => None,
             Self::Preparing(run)
@@ -56,7 +56,7 @@ impl Phase {
     }
 
     /// For people.
-    pub const fn name(&self) -> &'static str {
+    pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Idle => "idle",
             Self::Preparing(_) => "preparing",
@@ -70,7 +70,7 @@ impl Phase {
 
 /// The agent's side of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct State {
+pub(super) struct State {
     phase: Phase,
     executed: VecDeque<RunId>,
     leaving: bool,
@@ -78,7 +78,7 @@ pub struct State {
 
 /// What happens to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub(super) enum Event {
     /// The coordinator gives work.
     Assign(RunId),
     /// The coordinator names the instant, in nanoseconds of its own clock.
@@ -126,7 +126,7 @@ pub enum Event {
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub(super) enum Action {
     /// Prepare the assignment at hand.
     Prepare,
     /// Stop preparing.
@@ -162,7 +162,7 @@ pub enum Action {
 
 /// Why a run is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub(super) enum Refusal {
     /// Another one is under way.
     Busy,
     /// It was executed before.
@@ -188,12 +188,12 @@ impl Default for State {
 
 impl State {
     /// Where the agent stands.
-    pub const fn phase(&self) -> &Phase {
+    pub(super) const fn phase(&self) -> &Phase {
         &self.phase
     }
 
     /// The run named in a hello: its load or its results are here.
-    pub const fn held(&self) -> Option<&RunId> {
+    pub(super) const fn held(&self) -> Option<&RunId> {
         match &self.phase {
             Phase::Discarding(_) => None,
             phase => phase.run(),
@@ -201,13 +201,13 @@ impl State {
     }
 
     /// Whether a silent coordinator has to end something.
-    pub const fn needs_lease(&self) -> bool {
+    pub(super) const fn needs_lease(&self) -> bool {
         !matches!(self.phase, Phase::Idle | Phase::HandingIn { .. } | Phase::Discarding(_))
     }
 
     /// What follows from `event`. Messages about a run that is not the one at hand change nothing.
     #[must_use]
-    pub fn step(mut self, event: Event) -> (Self, Vec<Action>) {
+    pub(super) fn step(mut self, event: Event) -> (Self, Vec<Action>) {
         let actions = match event {
             Event::Assign(run) => self.assign(run),
             Event::Start { run, at_ns } => self.start(run, at_ns),
