@@ -12,6 +12,7 @@
 //! ```
 
 pub mod assign;
+pub mod capacity;
 pub mod id;
 pub mod outcome;
 pub mod plan;

@@ -124,8 +124,7 @@ struct Lane {
 
 impl Collector {
     pub(super) fn new(links: Vec<Link>, requests: usize) -> Self {
-        let lane =
-            |link| Lane { link, second: 0, peak: 0, open: 0, in_flight: 0, ended: false };
+        let lane = |link| Lane { link, second: 0, peak: 0, open: 0, in_flight: 0, ended: false };
         Self {
             lanes: links.into_iter().map(lane).collect(),
             requests,

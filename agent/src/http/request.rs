@@ -117,10 +117,7 @@ mod tests {
         let own = [("x-a", "1"), ("host", "other.test"), ("x-a", "2")];
         let sent = Prepared::new(&request(Method::GET, "http://example.test/", &own)).to_http();
         assert_eq!(sent.headers().get_all("x-a").iter().collect::<Vec<_>>(), ["1", "2"]);
-        assert_eq!(
-            sent.headers().get_all(header::HOST).iter().collect::<Vec<_>>(),
-            ["other.test"]
-        );
+        assert_eq!(sent.headers().get_all(header::HOST).iter().collect::<Vec<_>>(), ["other.test"]);
     }
 
     #[test]
