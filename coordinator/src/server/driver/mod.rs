@@ -104,7 +104,7 @@ impl Driver {
                 answer(reply, run);
                 self.start_next().await;
             }
-            Event::Watch { run, reply } => answer(reply, self.watch(run.as_ref())),
+            Event::Watch { run, reply } => answer(reply, self.watch(&run)),
             Event::Cancel { run, mode, reply } => {
                 let state = self.cancel(&run, mode).await;
                 answer(reply, state);
