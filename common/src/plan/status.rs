@@ -1,6 +1,9 @@
 //! `expect.status`: codes and ranges of codes, flattened into a sorted list.
 
-use std::ops::{Range, RangeInclusive};
+use std::{
+    collections::BTreeSet,
+    ops::{Range, RangeInclusive},
+};
 
 use toml::Spanned;
 
@@ -33,7 +36,7 @@ pub(crate) fn check(
         ));
         return None;
     }
-    let mut accepted: Vec<u16> = Vec::new();
+    let mut accepted = BTreeSet::new();
     let mut good = true;
     for item in list.get_ref() {
         let codes = match item.get_ref() {
@@ -60,9 +63,7 @@ pub(crate) fn check(
             }
         }
     }
-    accepted.sort_unstable();
-    accepted.dedup();
-    good.then_some(accepted)
+    good.then(|| accepted.into_iter().collect())
 }
 
 fn example() -> &'static str {
