@@ -139,7 +139,7 @@ fn a_plan_beyond_its_limit_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn a_megabyte_of_anything_is_refused_in_few_words() {
+fn a_large_file_of_anything_is_refused_in_few_words() {
     for piece in [
         "a b\n",
         "a = b\n",
@@ -162,17 +162,17 @@ fn a_megabyte_of_anything_is_refused_in_few_words() {
         "=\n",
         "timeout = 3\n",
     ] {
-        let source = piece.repeat(MAX_PLAN / piece.len());
+        let source = piece.repeat(MAX_PLAN / 8 / piece.len());
         let found = problems(&source);
         assert!((1..=MOST_PROBLEMS + 1).contains(&found.len()), "{piece:?}");
         assert!(found.iter().any(Problem::is_error), "{piece:?}");
         assert!(plan::render("plan.toml", &source, &found, false).len() < 300_000, "{piece:?}");
     }
-    let keys: String = (0..50_000).map(|n| format!("k{n} = 1\n")).collect();
+    let keys: String = (0..10_000).map(|n| format!("k{n} = 1\n")).collect();
     assert_eq!(problems(&keys).last().unwrap().code, code::MANY_MORE);
-    let headers: String = (0..50_000).map(|n| format!("h{n} = ''\n")).collect();
+    let headers: String = (0..10_000).map(|n| format!("h{n} = ''\n")).collect();
     assert!(problems(&format!("[headers]\n{headers}")).iter().any(Problem::is_error));
-    let statuses = format!("expect.status = [{}]", "'100-999',".repeat(50_000));
+    let statuses = format!("expect.status = [{}]", "'100-999',".repeat(10_000));
     assert_eq!(problems(&statuses).len(), MOST_PROBLEMS + 1);
 }
 

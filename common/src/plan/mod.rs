@@ -98,7 +98,7 @@ fn leave_out(problems: &mut Vec<Problem>) {
     let rest = Problem::error(
         code::MANY_MORE,
         place,
-        format!("there are {more} more problems"),
+        format!("there are at least {more} more problems"),
         "the next one",
         "correct those above first, and look whether this file is a plan",
     );

@@ -13,7 +13,7 @@ use super::problem::{Problem, code};
 /// So many lines are blanked; what is wrong after that is reported as the TOML reader sees it.
 const MOST_BLANKED: usize = 50;
 
-/// With more mistakes than this, the text is no plan, and reading it again and again helps nobody.
+/// With more mistakes than this, the text is no plan: reading it again helps nobody, nor does a longer list.
 const MOST_ERRORS: usize = 1_000;
 
 /// A text of the same length that can be read as TOML, as far as that could be reached.
@@ -79,7 +79,9 @@ impl Readable {
             .filter(|problem| problem.is_error())
             .map(|problem| problem.span.start)
             .collect();
-        for error in errors {
+        let mut errors: Vec<&Error> = errors.iter().collect();
+        errors.sort_by_key(|error| place(error).start);
+        for error in errors.into_iter().take(MOST_ERRORS) {
             let span = place(error);
             let mistake = if is_unquoted(error) {
                 // "expected a whole number" helps more than "text must stand in quotes".
