@@ -1,5 +1,7 @@
 //! The plans that come with Inrush: the examples, and the one to start from.
 
+#![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
+
 use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 
 use bytes::Bytes;

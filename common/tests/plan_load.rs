@@ -1,5 +1,7 @@
 //! What a plan means once it is loaded.
 
+#![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
+
 use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;

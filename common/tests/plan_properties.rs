@@ -1,5 +1,7 @@
 //! What holds for every text and every plan.
 
+#![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
+
 use std::{collections::BTreeMap, fmt::Write, time::Duration};
 
 use bytes::Bytes;

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use http::{Method, Uri};
 
 use super::{
-    AgentsPolicy, Expect, Files, OnLoss, Plan, Request, Workload, duration, files, headers,
+    AgentsPolicy, Expect, Files, OnLoss, Plan, Request, Workload, closed, duration, files, headers,
     keys::{self, Kind},
-    load, nearest,
+    nearest,
     problem::{Problem, code},
     raw::{Field, RawPlan},
     source::Source,
@@ -50,7 +50,7 @@ impl Compiler<'_> {
         let connect_timeout = self.duration("connect_timeout", &raw.connect_timeout);
         let grace = self.duration("grace", &raw.grace);
         let give_up_after = self.duration("give_up_after", &raw.give_up_after);
-        let load = load::check(self, raw);
+        let load = closed::check(self, raw);
         let min = self.count("agents.min", &raw.agents_min);
         let on_loss = self.on_loss(&raw.agents_on_loss);
 

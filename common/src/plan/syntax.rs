@@ -13,6 +13,9 @@ use super::problem::{Problem, code};
 /// So many lines are blanked; what is wrong after that is reported as the TOML reader sees it.
 const MOST_BLANKED: usize = 50;
 
+/// With more mistakes than this, the text is no plan: reading it again helps nobody, nor does a longer list.
+const MOST_ERRORS: usize = 1_000;
+
 /// A text of the same length that can be read as TOML, as far as that could be reached.
 pub(crate) struct Readable {
     /// The text with blanks in place of the lines with mistakes. Places in it are places in the plan.
@@ -33,6 +36,9 @@ impl Readable {
             let first =
                 errors.iter().filter(|error| !is_clear(error)).min_by_key(|e| place(e).start);
             let Some(error) = first else { break };
+            if errors.len() > MOST_ERRORS {
+                break;
+            }
             let line = line(original, place(error).start);
             // At the end of the text (a string that never ends) blanking does not help.
             if !blanked.insert(line.start) {
@@ -68,12 +74,18 @@ impl Readable {
             .iter()
             .map(|mistake| line(&self.text, mistake.span.start).start)
             .collect();
-        for error in errors {
+        let better: BTreeSet<usize> = all
+            .iter()
+            .filter(|problem| problem.is_error())
+            .map(|problem| problem.span.start)
+            .collect();
+        let mut errors: Vec<&Error> = errors.iter().collect();
+        errors.sort_by_key(|error| place(error).start);
+        for error in errors.into_iter().take(MOST_ERRORS) {
             let span = place(error);
             let mistake = if is_unquoted(error) {
                 // "expected a whole number" helps more than "text must stand in quotes".
-                let better = |other: &Problem| other.is_error() && overlap(&other.span, &span);
-                if all.iter().any(better) {
+                if better.range(span.clone()).next().is_some() {
                     continue;
                 }
                 unquoted(span)
@@ -167,10 +179,6 @@ fn line(text: &str, at: usize) -> Range<usize> {
     let start = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
     let rest = text.get(start..).unwrap_or_default();
     start..start + rest.find('\n').unwrap_or(rest.len())
-}
-
-fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
-    a.start < b.end && b.start < a.end
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub(crate) fn check(text: &str) -> Checked {
 /// last `@`: rather too much is hidden than too little. An `@` that only stands behind the host counts where the text
 /// before it is no host and port, or where it would be in a fragment, which means nothing in a load test.
 pub(crate) fn credentials(text: &str) -> Option<Range<usize>> {
-    let start = text.find("://").map_or(0, |at| at + 3);
+    let start = scheme_end(text).map_or(0, |at| at + 3);
     let rest = text.get(start..)?;
     let last = rest.rfind('@')?;
     let host = rest.get(..rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len()))?;
@@ -45,6 +45,14 @@ pub(crate) fn credentials(text: &str) -> Option<Range<usize>> {
     let in_fragment = rest.find('#').is_some_and(|hash| hash < last);
     let in_host = host.contains('@');
     (in_host || bad_port || in_fragment).then_some(start..start + last + 1)
+}
+
+/// Where the `://` behind a scheme stands. There may be another one in a password.
+fn scheme_end(text: &str) -> Option<usize> {
+    let at = text.find("://")?;
+    let scheme = text.get(..at)?;
+    let part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    (!scheme.is_empty() && scheme.chars().all(part)).then_some(at)
 }
 
 struct Checker<'a> {
@@ -106,7 +114,7 @@ impl Checker<'_> {
 
     /// Where the host starts, where the scheme can be told at all.
     fn scheme(&mut self) -> Option<usize> {
-        let Some(at) = self.text.find("://") else {
+        let Some(at) = scheme_end(self.text) else {
             // No part of the text is repeated: it may hold a password.
             let help = "write it with its scheme: \"http://127.0.0.1:8080/\"";
             let place = 0..self.text.find(['/', '?', '#', ':', '@']).unwrap_or(self.text.len());
@@ -223,9 +231,8 @@ impl Checker<'_> {
         }
         let mut bad = Vec::new();
         for (offset, c) in sent.char_indices() {
-            if c == '%' && !escape(sent.get(offset..).unwrap_or_default()) {
-                bad.push((offset, c));
-            } else if c.is_ascii() && !target_character(c) || c.is_control() {
+            let half_escape = c == '%' && !escape(sent.get(offset..).unwrap_or_default());
+            if half_escape || c.is_control() || c.is_ascii() && !target_character(c) {
                 bad.push((offset, c));
             } else if c.is_ascii() {
                 target.push(c);
@@ -348,6 +355,7 @@ mod tests {
             ("http://secret@h", "secret@"),
             ("http://user:secret@h/mail@x", "user:secret@h/mail@"),
             ("user:secret@h/", "user:secret@"),
+            ("user:secret://secret@h/", "user:secret://secret@"),
             ("https://user:secret@h:bad/ /", "user:secret@"),
         ] {
             let checked = check(typed);
