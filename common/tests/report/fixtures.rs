@@ -206,7 +206,12 @@ pub(crate) fn normal() -> Run {
     for agent in 0..2 {
         let mut script = Script::new(agent);
         for second in 0..4 {
-            script.interval(&mut run, SECOND, 2_200, if second == 0 { 50 } else { 3 });
+            let snapshot =
+                script.interval(&mut run, SECOND, 2_200, if second == 0 { 50 } else { 3 });
+            if second > 0 {
+                // Reconnects.
+                snapshot.stats.connections.established = 0;
+            }
         }
         let last = script.interval(&mut run, SECOND / 2, 1_200, 0);
         last.completion = Some(Completion::Finished);

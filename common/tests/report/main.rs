@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod accounts;
 #[cfg(test)]
+mod contract;
+#[cfg(test)]
 mod fixtures;
 #[cfg(test)]
 mod golden;

@@ -62,8 +62,12 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
 /// A difference of two clocks, with how much it may be off.
 pub(super) fn clock(offset_ns: Option<i64>, bound_ns: Option<u64>) -> String {
     let Some((offset, bound)) = offset_ns.zip(bound_ns) else { return NONE.to_owned() };
-    let sign = if offset < 0 { '-' } else { '+' };
-    format!("{sign}{} ±{}", time(offset.unsigned_abs()), time(bound))
+    let offset = match (offset.unsigned_abs(), offset < 0) {
+        (0..1_000, _) => "0".to_owned(),
+        (nanos, true) => format!("-{}", time(nanos)),
+        (nanos, false) => format!("+{}", time(nanos)),
+    };
+    format!("{offset} ±{}", time(bound))
 }
 
 /// Somebody's words on one line, without anything that a terminal would obey.
@@ -107,6 +111,8 @@ mod tests {
             ["<1µs", "<1µs", "1.02µs", "12.3ms", "61.4s"]
         );
         assert_eq!(clock(Some(-400_000), Some(300_000)), "-400µs ±300µs");
+        assert_eq!(clock(Some(2_000_000), Some(300_000)), "+2.00ms ±300µs");
+        assert_eq!(clock(Some(-999), Some(300_000)), "0 ±300µs");
         assert_eq!(clock(None, Some(3)), "–");
         assert_eq!([0.0, 4.5, 61.4].map(seconds), ["0 s", "4.50 s", "61.4 s"]);
     }

@@ -52,6 +52,9 @@ fn ledger_row(name: &str, ledger: &Ledger) -> [String; 8] {
 
 /// All distributions, each with its population.
 pub(super) fn times(report: &Report) -> Vec<String> {
+    if report.response_time.all.count + report.connect.count + report.worker_lag.count == 0 {
+        return Vec::new();
+    }
     let mut table = Table::new([
         (Left, "TIMES"),
         (Right, "min"),
@@ -73,7 +76,10 @@ pub(super) fn times(report: &Report) -> Vec<String> {
         ("tls", &report.tls),
         ("worker lag", &report.worker_lag),
     ] {
-        table.row(distribution(name, of));
+        // Plain HTTP has no handshakes to be silent about.
+        if name != "tls" || of.count > 0 {
+            table.row(distribution(name, of));
+        }
     }
     table.lines()
 }
@@ -155,6 +161,9 @@ pub(super) fn errors(report: &Report) -> Vec<String> {
 
 /// One line per request of the plan.
 pub(super) fn requests(report: &Report) -> Vec<String> {
+    if report.ledger.started == 0 {
+        return Vec::new();
+    }
     let mut table = Table::new([
         (Left, "REQUESTS (response time, all)"),
         (Right, "completed"),
@@ -183,6 +192,9 @@ pub(super) fn requests(report: &Report) -> Vec<String> {
 
 /// One line per phase.
 pub(super) fn phases(report: &Report) -> Vec<String> {
+    if report.ledger.started == 0 {
+        return Vec::new();
+    }
     let mut table = Table::new([
         (Left, "PHASES (response time, all)"),
         (Left, "measured"),

@@ -96,9 +96,12 @@ fn began(report: &Report) -> String {
 /// The one line that is quoted. It names the model, and when much failed it does not read like a result.
 fn headline(report: &Report) -> String {
     let (ledger, model) = (&report.ledger, report.model.name());
-    let connections = cell::count(report.connections.requested);
+    let connections = match report.connections.requested {
+        1 => "1 connection".to_owned(),
+        connections => format!("{} connections", cell::count(connections)),
+    };
     let so_far = if report.run.outcome == RunOutcome::Running { " so far" } else { "" };
-    let what = format!("{model} model, {connections} connections");
+    let what = format!("{model} model, {connections}");
     let failed = cell::count(ledger.failed);
     let completed = cell::count(ledger.completed);
     let duration = cell::seconds(report.duration_s);
@@ -107,7 +110,7 @@ fn headline(report: &Report) -> String {
     }
     if ledger.succeeded == 0 {
         return format!(
-            "{what}: EVERY REQUEST FAILED{so_far}, {failed} of {completed} in {duration}: there is no throughput"
+            "{what}: EVERY REQUEST FAILED{so_far}, {failed} of {completed} in {duration}"
         );
     }
     let rate = cell::rate(report.rates.throughput);
@@ -196,7 +199,7 @@ pub(super) mod tests {
         let headline = headline(&report("all_failed"));
         assert_eq!(
             headline,
-            "closed model, 10 connections: EVERY REQUEST FAILED, 1,500 of 1,500 in 1.00 s: there is no throughput"
+            "closed model, 10 connections: EVERY REQUEST FAILED, 1,500 of 1,500 in 1.00 s"
         );
     }
 
@@ -214,6 +217,28 @@ pub(super) mod tests {
         let text = text(&report("lost_agent"), false);
         assert!(text.contains("too many open files\\u{1b}[31m"));
         assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn every_section_is_in_the_reference() {
+        let reference = include_str!("../../../docs/report-reference.md");
+        let mut headings = 0;
+        for (name, _) in REPORTS {
+            let text = text(&report(name), false);
+            for line in text.lines() {
+                let upper = |word: &&str| word.chars().all(|char| char.is_ascii_uppercase());
+                let heading: Vec<&str> = line.split(' ').take_while(upper).collect();
+                let heading = heading.join(" ");
+                if heading.trim().is_empty() {
+                    continue;
+                }
+                headings += 1;
+                let heading =
+                    heading.strip_prefix("VERDICT ").map_or(heading.trim(), |_| "VERDICT");
+                assert!(reference.contains(&format!("| `{heading}` |")), "{heading:?}");
+            }
+        }
+        assert!(headings > 60, "{headings}");
     }
 
     #[test]
