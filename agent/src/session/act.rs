@@ -54,7 +54,7 @@ impl Session {
                 self.run.stop(mode, reason);
             }
             Action::GiveUpEngine => self.run.give_up(),
-            Action::DropResults => self.run.drop_results(),
+            Action::DropRun => self.run.forget(),
             Action::Exit => self.exit = true,
         }
     }

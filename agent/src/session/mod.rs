@@ -274,7 +274,7 @@ fn hello(config: &Config, state: &State) -> v1::Hello {
         labels: config.labels.clone(),
         capacity: Some(config.means.limits.offer().into()),
         histogram_shape: SHAPE.to_owned(),
-        run: state.held().map(RunId::to_string).unwrap_or_default(),
+        run: state.phase().run().map(RunId::to_string).unwrap_or_default(),
         host: Some(v1::Host {
             hostname: crate::identity::hostname(),
             os: std::env::consts::OS.to_owned(),

@@ -209,11 +209,12 @@ impl Run {
         }
     }
 
-    /// Forgets the results.
-    pub(super) fn drop_results(&mut self) {
+    /// Forgets all of it: the load ends, and the results are nobody's.
+    pub(super) fn forget(&mut self) {
         if let Some(held) = self.held() {
             tracing::info!("{} interval(s) of run {} are not wanted", held.snapshots, held.run);
         }
+        self.load = None;
         self.uplink = None;
         self.started = None;
     }

@@ -30,8 +30,6 @@ pub(super) enum Phase {
     Running(RunId),
     /// The engine was told to stop and its last interval is awaited.
     Draining(RunId),
-    /// As draining, but nobody wants the results.
-    Discarding(RunId),
     /// The last interval is in the uplink.
     HandingIn {
         /// The run.
@@ -50,7 +48,6 @@ impl Phase {
             | Self::Ready(run)
             | Self::Running(run)
             | Self::Draining(run)
-            | Self::Discarding(run)
             | Self::HandingIn { run, .. } => Some(run),
         }
     }
@@ -62,7 +59,7 @@ impl Phase {
             Self::Preparing(_) => "preparing",
             Self::Ready(_) => "ready",
             Self::Running(_) => "running",
-            Self::Draining(_) | Self::Discarding(_) => "draining",
+            Self::Draining(_) => "draining",
             Self::HandingIn { .. } => "handing in its results",
         }
     }
@@ -154,8 +151,8 @@ pub(super) enum Action {
     },
     /// Let go of the engine without its last interval, and say so in the results.
     GiveUpEngine,
-    /// Forget the results.
-    DropResults,
+    /// Forget engine and results.
+    DropRun,
     /// Leave.
     Exit,
 }
@@ -192,17 +189,9 @@ impl State {
         &self.phase
     }
 
-    /// The run named in a hello: its load or its results are here.
-    pub(super) const fn held(&self) -> Option<&RunId> {
-        match &self.phase {
-            Phase::Discarding(_) => None,
-            phase => phase.run(),
-        }
-    }
-
     /// Whether a silent coordinator has to end something.
     pub(super) const fn needs_lease(&self) -> bool {
-        !matches!(self.phase, Phase::Idle | Phase::HandingIn { .. } | Phase::Discarding(_))
+        !matches!(self.phase, Phase::Idle | Phase::HandingIn { .. })
     }
 
     /// What follows from `event`. Messages about a run that is not the one at hand change nothing.
@@ -252,7 +241,7 @@ impl State {
             // All is stored: new work releases the old.
             Phase::HandingIn { stored: true, .. } => {
                 self.phase = Phase::Preparing(run);
-                vec![Action::DropResults, Action::Prepare]
+                vec![Action::DropRun, Action::Prepare]
             }
             Phase::Preparing(held) if *held == run => vec![],
             Phase::Ready(held) if *held == run => vec![Action::SendReady(run)],
@@ -293,17 +282,12 @@ impl State {
         vec![Action::StopEngine { mode, reason }]
     }
 
+    /// Nobody wants anything of the run any more.
     fn forget(&mut self) -> Vec<Action> {
         match &self.phase {
-            Phase::Idle | Phase::Discarding(_) => vec![],
+            Phase::Idle => vec![],
             Phase::Preparing(_) => self.idle(vec![Action::AbandonPreparing]),
-            Phase::HandingIn { .. } => self.idle(vec![Action::DropResults]),
-            // Forgotten while ready, a run may come again: nothing of it was executed.
-            Phase::Ready(run) | Phase::Running(run) | Phase::Draining(run) => {
-                self.phase = Phase::Discarding(run.clone());
-                let reason = NotStarted::AgentLost;
-                vec![Action::StopEngine { mode: StopMode::Abort, reason }, Action::DropResults]
-            }
+            _ => self.idle(vec![Action::DropRun]),
         }
     }
 
@@ -321,21 +305,18 @@ impl State {
     }
 
     fn ended(&mut self, actions: Vec<Action>) -> Vec<Action> {
-        match &self.phase {
-            Phase::Ready(run) | Phase::Running(run) | Phase::Draining(run) => {
-                let run = run.clone();
-                self.remember(run.clone());
-                self.phase = Phase::HandingIn { run, stored: false };
-                actions
-            }
-            Phase::Discarding(_) => self.idle(actions),
-            _ => vec![],
-        }
+        let (Phase::Ready(run) | Phase::Running(run) | Phase::Draining(run)) = &self.phase else {
+            return vec![];
+        };
+        let run = run.clone();
+        self.remember(run.clone());
+        self.phase = Phase::HandingIn { run, stored: false };
+        actions
     }
 
     fn stored(&mut self) -> Vec<Action> {
         match &mut self.phase {
-            Phase::HandingIn { .. } if self.leaving => self.idle(vec![Action::DropResults]),
+            Phase::HandingIn { .. } if self.leaving => self.idle(vec![Action::DropRun]),
             Phase::HandingIn { stored, .. } => {
                 *stored = true;
                 vec![]
@@ -355,8 +336,8 @@ impl State {
             Phase::Ready(_) | Phase::Running(_) => {
                 self.halt(StopMode::Drain, NotStarted::AgentLost)
             }
-            Phase::HandingIn { stored: true, .. } => self.idle(vec![Action::DropResults]),
-            Phase::HandingIn { .. } | Phase::Draining(_) | Phase::Discarding(_) => vec![],
+            Phase::HandingIn { stored: true, .. } => self.idle(vec![Action::DropRun]),
+            Phase::HandingIn { .. } | Phase::Draining(_) => vec![],
         }
     }
 
