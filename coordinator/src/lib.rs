@@ -3,6 +3,7 @@
 pub mod aggregate;
 pub mod clock;
 pub mod registry;
+pub mod render;
 pub mod run;
 pub mod server;
 pub mod store;

@@ -1,5 +1,7 @@
 //! The store: what is on disk, once, and for ever.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::{collections::BTreeMap, path::Path, time::SystemTime};
 
 use inrush_common::{
