@@ -276,7 +276,7 @@ impl Run {
                 self.phase = Phase::Running { start: *start };
             }
             Phase::Running { start } => {
-                let due = self.rules.ends_within.map(|within| *start + within);
+                let due = self.rules.ends_within.and_then(|within| start.checked_add(within));
                 if due.is_some_and(|due| now >= due) {
                     let late = list(self.with(is_ready));
                     let words = format!("{late} went on beyond the end of the plan's duration");

@@ -136,3 +136,17 @@ async fn a_data_directory_has_one_coordinator() {
     }
     fleet.stop().await;
 }
+
+#[tokio::test]
+async fn more_runs_than_anybody_waits_for_are_refused() {
+    let mut fleet = Fleet::start().await;
+    let mut lab1 = fleet.agent("lab1").await;
+    fleet.submit(PLAN).await.unwrap();
+    lab1.assigned().await;
+    for _ in 0..100 {
+        fleet.submit(PLAN).await.unwrap();
+    }
+    let status = fleet.submit(PLAN).await.unwrap_err();
+    assert_says(&status, Code::ResourceExhausted, &["100 runs are waiting", "inrush cancel"]);
+    fleet.stop().await;
+}
