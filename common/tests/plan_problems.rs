@@ -2,10 +2,12 @@
 //!
 //! After an intended change: `UPDATE_GOLDEN=1 cargo test -p inrush-common --test plan_problems`, then read the diff.
 
+#![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
+
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use bytes::Bytes;
-use inrush_common::plan::{self, Files, MAX_BODY_FILE, MAX_PLAN, Problem, code};
+use inrush_common::plan::{self, Files, MAX_BODY_FILE, MAX_PLAN, MOST_PROBLEMS, Problem, code};
 
 fn golden() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/plan")
@@ -108,9 +110,9 @@ fn every_problem_has_a_listed_code_and_all_its_texts() {
             }
         }
     }
-    // The two that no text file can have are tested below.
+    // Those that no file of a sensible size can have are tested below.
     for (code, _) in code::ALL {
-        let other = [code::ENCODING, code::TOO_LARGE].contains(code);
+        let other = [code::ENCODING, code::TOO_LARGE, code::MANY_MORE].contains(code);
         assert!(other || codes.contains(code), "{code} is in no golden file");
     }
 }
@@ -134,6 +136,44 @@ fn a_plan_beyond_its_limit_is_refused_before_it_is_read() {
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].code, code::TOO_LARGE);
     assert!(problems(&format!("#{}", "x".repeat(MAX_PLAN - 1)))[0].code == code::EMPTY);
+}
+
+#[test]
+fn a_large_file_of_anything_is_refused_in_few_words() {
+    for piece in [
+        "a b\n",
+        "a = b\n",
+        "ä",
+        "x = 1\n",
+        "[a]\n",
+        "[[",
+        "a.",
+        "\"",
+        "url = 1,\n",
+        "\\",
+        "\u{0}",
+        "{a=",
+        "token ",
+        "http://",
+        "token=[",
+        "\r\n",
+        "://@",
+        "'\n",
+        "=\n",
+        "timeout = 3\n",
+    ] {
+        let source = piece.repeat(MAX_PLAN / 8 / piece.len());
+        let found = problems(&source);
+        assert!((1..=MOST_PROBLEMS + 1).contains(&found.len()), "{piece:?}");
+        assert!(found.iter().any(Problem::is_error), "{piece:?}");
+        assert!(plan::render("plan.toml", &source, &found, false).len() < 300_000, "{piece:?}");
+    }
+    let keys: String = (0..10_000).map(|n| format!("k{n} = 1\n")).collect();
+    assert_eq!(problems(&keys).last().unwrap().code, code::MANY_MORE);
+    let headers: String = (0..10_000).map(|n| format!("h{n} = ''\n")).collect();
+    assert!(problems(&format!("[headers]\n{headers}")).iter().any(Problem::is_error));
+    let statuses = format!("expect.status = [{}]", "'100-999',".repeat(10_000));
+    assert_eq!(problems(&statuses).len(), MOST_PROBLEMS + 1);
 }
 
 struct Disk(Result<Bytes, String>);

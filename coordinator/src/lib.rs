@@ -8,6 +8,7 @@ pub mod exit;
 pub mod live;
 pub mod local;
 pub mod registry;
+pub mod render;
 pub mod run;
 pub mod server;
 pub mod store;

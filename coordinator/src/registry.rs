@@ -353,3 +353,112 @@ impl Known {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(name: &str, epoch: u64) -> Identity {
+        Identity {
+            name: name.parse().unwrap(),
+            epoch: Epoch(epoch),
+            version: "0.1.0".to_owned(),
+            hostname: "lab".to_owned(),
+            labels: BTreeMap::new(),
+            capacity: Capacity { workers: 1, files: 100, ports: 100, sources: 1, memory_bytes: 0 },
+            peer: None,
+        }
+    }
+
+    struct Bench {
+        registry: Registry,
+        now: Instant,
+        links: u64,
+    }
+
+    impl Bench {
+        fn new(limit: usize) -> Self {
+            Self { registry: Registry::new(limit), now: crate::clock::now(), links: 0 }
+        }
+
+        /// Says hello; gives the stream's id and what is sent on it, of which two messages find room.
+        fn hello(
+            &mut self,
+            name: &str,
+            epoch: u64,
+        ) -> Result<(u64, mpsc::Receiver<Result<CoordinatorMessage, Status>>), NotTaken> {
+            self.links += 1;
+            let (out, messages) = mpsc::channel(2);
+            let link = Link { id: self.links, out, end: CancellationToken::new() };
+            let vitals = Arc::new(Vitals::new(0));
+            self.registry.admit(identity(name, epoch), vitals, link, self.now, 0)?;
+            Ok((self.links, messages))
+        }
+
+        fn is_connected(&self, name: &str) -> bool {
+            self.registry.get(&name.parse().unwrap()).unwrap().is_connected()
+        }
+    }
+
+    #[test]
+    fn a_name_passes_to_another_process_when_its_holder_is_away_with_nothing_to_do() {
+        let lab1 = "lab1".parse().unwrap();
+        let mut bench = Bench::new(9);
+        let (link, _messages) = bench.hello("lab1", 1).unwrap();
+        assert!(matches!(bench.hello("lab1", 2), Err(NotTaken::NameHeld { .. })));
+        bench.registry.occupy(&lab1, Work::Busy("r".parse().unwrap()));
+        bench.registry.disconnect(&lab1, link);
+        assert!(matches!(bench.hello("lab1", 2), Err(NotTaken::NameHeld { .. })));
+        bench.registry.occupy(&lab1, Work::Idle);
+        bench.hello("lab1", 2).unwrap();
+        assert_eq!(bench.registry.get(&lab1).unwrap().identity.epoch, Epoch(2));
+    }
+
+    #[test]
+    fn the_end_of_an_old_stream_does_not_end_the_new_one() {
+        let lab1 = "lab1".parse().unwrap();
+        let mut bench = Bench::new(9);
+        let (old, _old) = bench.hello("lab1", 1).unwrap();
+        let (_, _new) = bench.hello("lab1", 1).unwrap();
+        bench.registry.disconnect(&lab1, old);
+        assert!(bench.is_connected("lab1"));
+    }
+
+    #[test]
+    fn an_agent_that_does_not_read_loses_its_stream_and_nothing_else() {
+        let lab1 = "lab1".parse().unwrap();
+        let mut bench = Bench::new(9);
+        let (_, mut messages) = bench.hello("lab1", 1).unwrap();
+        let run: RunId = "r".parse().unwrap();
+        bench.registry.occupy(&lab1, Work::Busy(run.clone()));
+        for _ in 0..3 {
+            bench.registry.send(&lab1, Kind::Release(v1::Release::default()));
+        }
+        assert!(!bench.is_connected("lab1"));
+        assert_eq!(bench.registry.get(&lab1).unwrap().work, Work::Busy(run));
+        assert!(messages.try_recv().is_ok() && messages.try_recv().is_ok());
+    }
+
+    #[test]
+    fn a_full_house_makes_room_only_by_forgetting_those_that_are_gone() {
+        let mut bench = Bench::new(2);
+        let (_, _one) = bench.hello("one", 1).unwrap();
+        let (_, _two) = bench.hello("two", 1).unwrap();
+        assert!(matches!(bench.hello("three", 1), Err(NotTaken::TooMany { limit: 2 })));
+        bench.registry.remove(&"one".parse().unwrap());
+        bench.hello("three", 1).unwrap();
+        assert!(bench.registry.get(&"one".parse().unwrap()).is_none());
+    }
+
+    #[test]
+    fn only_agents_that_are_not_gone_can_fall_silent() {
+        let mut bench = Bench::new(9);
+        let (_, _messages) = bench.hello("lab1", 1).unwrap();
+        let lease = Duration::from_nanos(10);
+        assert!(bench.registry.silent(9, lease).is_empty());
+        let lab1: AgentName = "lab1".parse().unwrap();
+        assert_eq!(bench.registry.silent(10, lease), vec![(lab1.clone(), lease)]);
+        bench.registry.remove(&lab1);
+        assert!(bench.registry.silent(10, lease).is_empty());
+    }
+}

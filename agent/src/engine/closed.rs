@@ -373,8 +373,7 @@ impl Closed {
             exchange.has_waited();
         }
         let address = opened.address;
-        let busy =
-            Busy { exchange, address, kind: 0, intended_ns, sent_ns: now, counted: false };
+        let busy = Busy { exchange, address, kind: 0, intended_ns, sent_ns: now, counted: false };
         self.slots.set(index, State::Busy(Box::new(busy)), None);
         if self.budget.is_over(now) {
             self.budget.release();

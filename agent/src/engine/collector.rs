@@ -124,8 +124,7 @@ struct Lane {
 
 impl Collector {
     pub(super) fn new(links: Vec<Link>, requests: usize) -> Self {
-        let lane =
-            |link| Lane { link, second: 0, peak: 0, open: 0, in_flight: 0, ended: false };
+        let lane = |link| Lane { link, second: 0, peak: 0, open: 0, in_flight: 0, ended: false };
         Self {
             lanes: links.into_iter().map(lane).collect(),
             requests,
@@ -248,5 +247,102 @@ fn worst(kept: &mut Option<Completion>, new: Completion) {
     };
     if kept.as_ref().is_none_or(|kept| gravity(kept) < gravity(&new)) {
         *kept = Some(new);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stats(started: u64, peak: u64) -> Stats {
+        let mut stats = Stats::new(1);
+        stats.requests[0].started = started;
+        stats.connections.peak = peak;
+        stats
+    }
+
+    fn end(at_ns: u64, started: u64, completion: Completion) -> End {
+        End { at_ns, stats: stats(started, 0), in_flight: 0, completion }
+    }
+
+    fn collector(workers: usize) -> (Vec<Reporter>, Collector) {
+        let (reporters, links) = (0..workers).map(|_| link()).unzip();
+        (reporters, Collector::new(links, 1))
+    }
+
+    fn seconds(interval: &EngineInterval) -> (u64, u64) {
+        (interval.interval.from_ns / SECOND_NS, interval.interval.to_ns / SECOND_NS)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_second_is_complete_when_all_workers_have_handed_in_theirs() {
+        let (mut workers, mut collector) = collector(2);
+        workers[0].report(1, &mut stats(5, 3), 2, 1);
+        workers[1].report(1, &mut stats(7, 4), 4, 2);
+        let interval = collector.next().await.unwrap();
+        assert_eq!(seconds(&interval), (0, 1));
+        assert_eq!(interval.stats.requests[0].started, 12);
+        assert_eq!(interval.stats.connections.peak, 7);
+        assert_eq!((interval.open_connections, interval.in_flight), (6, 3));
+        let mut workers = workers.into_iter();
+        workers.next().unwrap().end(end(1_500_000_000, 1, Completion::Finished));
+        workers.next().unwrap().end(end(1_700_000_000, 2, Completion::Stopped));
+        let last = collector.next().await.unwrap();
+        assert_eq!(last.interval, Interval { from_ns: SECOND_NS, to_ns: 1_700_000_000 });
+        assert_eq!((last.stats.requests[0].started, last.open_connections), (3, 0));
+        assert_eq!(last.completion, Some(Completion::Stopped));
+        assert_eq!(collector.next().await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_worker_is_not_waited_for_and_nothing_of_it_is_lost() {
+        let (mut workers, mut collector) = collector(2);
+        workers[0].report(1, &mut stats(5, 1), 1, 0);
+        let began = tokio::time::Instant::now();
+        let first = collector.next().await.unwrap();
+        assert_eq!((seconds(&first), first.stats.requests[0].started), ((0, 1), 5));
+        assert!(began.elapsed() <= WAIT_FOR_THE_SLOW * 2);
+        workers[1].report(1, &mut stats(7, 9), 1, 0);
+        workers[1].report(2, &mut stats(1, 8), 1, 0);
+        workers[0].report(2, &mut stats(1, 1), 1, 0);
+        let second = collector.next().await.unwrap();
+        assert_eq!((seconds(&second), second.stats.requests[0].started), ((1, 2), 9));
+        assert_eq!(second.stats.connections.peak, 10, "the higher of two parts of one worker");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_with_a_full_queue_keeps_its_accounts_and_its_end_still_fits() {
+        let (mut workers, mut collector) = collector(1);
+        let mut worker = workers.pop().unwrap();
+        let mut kept = Stats::new(1);
+        for second in 1..=10 {
+            kept.requests[0].started += 1;
+            worker.report(second, &mut kept, 0, 0);
+        }
+        assert_eq!(kept.requests[0].started, 7, "three fit, and one place is for the end");
+        worker.end(End {
+            at_ns: 10 * SECOND_NS,
+            stats: kept,
+            in_flight: 0,
+            completion: Completion::Finished,
+        });
+        let mut started = 0;
+        let mut to = 0;
+        while let Some(interval) = collector.next().await {
+            assert_eq!(interval.interval.from_ns, to);
+            to = interval.interval.to_ns;
+            started += interval.stats.requests[0].started;
+        }
+        assert_eq!((started, to), (10, 10 * SECOND_NS));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_that_vanishes_is_named_and_the_others_are_counted() {
+        let (mut workers, mut collector) = collector(2);
+        drop(workers.pop());
+        workers.pop().unwrap().end(end(10, 3, Completion::Finished));
+        let last = collector.next().await.unwrap();
+        assert!(matches!(last.completion, Some(Completion::Internal(_))));
+        assert_eq!(last.stats.requests[0].started, 3);
     }
 }

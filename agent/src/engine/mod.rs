@@ -21,11 +21,6 @@ use std::{io, sync::Arc, thread::JoinHandle, time::Instant};
 use inrush_common::{outcome::NotStarted, plan::Load};
 use tokio::sync::watch;
 
-pub use self::{
-    collector::EngineInterval,
-    command::StopMode,
-    job::{ConnectFailed, FirstConnection, Job, connect_first},
-};
 pub(crate) use self::timeline::Timeline;
 use self::{
     collector::Collector,
@@ -33,6 +28,11 @@ use self::{
     reach::Reach,
     share::Share,
     worker::{Assigned, Shared},
+};
+pub use self::{
+    collector::EngineInterval,
+    command::StopMode,
+    job::{ConnectFailed, FirstConnection, Job, connect_first},
 };
 
 /// The load of one run, made by threads of its own. Dropping it aborts the load and waits for the threads.

@@ -20,8 +20,8 @@ impl Route {
             for (place, address) in addresses.iter().enumerate() {
                 let of_family: Vec<_> =
                     sources.iter().filter(|source| fits(address, source)).collect();
-                let source = (!of_family.is_empty())
-                    .then(|| *of_family[(turn + place) % of_family.len()]);
+                let source =
+                    (!of_family.is_empty()).then(|| *of_family[(turn + place) % of_family.len()]);
                 pairs.push((*address, source));
             }
         }

@@ -94,7 +94,8 @@ impl Assigned {
         let _runtime = runtime.enter();
         let timeline = Timeline::new(start);
         let mut reporter = self.reporter;
-        let mut worker = Worker::new(&self.shared, &self.share, self.commands, timeline, self.first);
+        let mut worker =
+            Worker::new(&self.shared, &self.share, self.commands, timeline, self.first);
         let ran = catch_unwind(AssertUnwindSafe(|| {
             runtime.block_on(worker.run(&mut reporter));
         }));
@@ -301,7 +302,9 @@ impl Worker {
         let reason = stopping.as_ref().map_or(NotStarted::Aborted, |stopping| stopping.reason);
         self.closed.settle(reason);
         let completion = match (panic, stopping) {
-            (Some(panic), _) => Completion::Internal(format!("a worker failed: {}", words(&*panic))),
+            (Some(panic), _) => {
+                Completion::Internal(format!("a worker failed: {}", words(&*panic)))
+            }
             (None, Some(stopping)) if !complete => stopping.completion,
             (None, _) => Completion::Finished,
         };

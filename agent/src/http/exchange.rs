@@ -108,10 +108,7 @@ pub(crate) enum Failure {
     /// The peer had closed the connection before the first byte of the request was written: the request has not begun.
     NotBegun,
     /// The request was begun and is lost.
-    Broken {
-        class: ErrorClass,
-        error: hyper::Error,
-    },
+    Broken { class: ErrorClass, error: hyper::Error },
 }
 
 impl Exchange {

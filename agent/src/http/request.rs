@@ -106,10 +106,8 @@ mod tests {
         assert_eq!(sent.headers().len(), 1);
         let plan = request(Method::GET, "http://[::1]:81", &[]);
         let sent = Prepared::new(&plan).to_http();
-        assert_eq!(
-            (sent.uri().to_string(), sent.headers()[header::HOST].to_str()),
-            ("/".to_owned(), Ok("[::1]:81"))
-        );
+        assert_eq!(sent.uri().to_string(), "/");
+        assert_eq!(sent.headers()[header::HOST], "[::1]:81");
     }
 
     #[test]
@@ -117,10 +115,7 @@ mod tests {
         let own = [("x-a", "1"), ("host", "other.test"), ("x-a", "2")];
         let sent = Prepared::new(&request(Method::GET, "http://example.test/", &own)).to_http();
         assert_eq!(sent.headers().get_all("x-a").iter().collect::<Vec<_>>(), ["1", "2"]);
-        assert_eq!(
-            sent.headers().get_all(header::HOST).iter().collect::<Vec<_>>(),
-            ["other.test"]
-        );
+        assert_eq!(sent.headers().get_all(header::HOST).iter().collect::<Vec<_>>(), ["other.test"]);
     }
 
     #[test]

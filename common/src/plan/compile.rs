@@ -6,9 +6,9 @@ use bytes::Bytes;
 use http::{Method, Uri};
 
 use super::{
-    AgentsPolicy, Expect, Files, OnLoss, Plan, Request, Workload, duration, files, headers,
+    AgentsPolicy, Expect, Files, OnLoss, Plan, Request, Workload, closed, duration, files, headers,
     keys::{self, Kind},
-    load, nearest,
+    nearest,
     problem::{Problem, code},
     raw::{Field, RawPlan},
     source::Source,
@@ -50,7 +50,7 @@ impl Compiler<'_> {
         let connect_timeout = self.duration("connect_timeout", &raw.connect_timeout);
         let grace = self.duration("grace", &raw.grace);
         let give_up_after = self.duration("give_up_after", &raw.give_up_after);
-        let load = load::check(self, raw);
+        let load = closed::check(self, raw);
         let min = self.count("agents.min", &raw.agents_min);
         let on_loss = self.on_loss(&raw.agents_on_loss);
 
@@ -146,7 +146,11 @@ impl Compiler<'_> {
             let help = "a method is one word: method = \"POST\"".to_owned();
             (at..at + c.len_utf8(), "not allowed in a method", help)
         } else if text.is_empty() || text.len() > 32 {
-            (0..text.len(), "expected 1 to 32 characters", "for example: method = \"POST\"".to_owned())
+            (
+                0..text.len(),
+                "expected 1 to 32 characters",
+                "for example: method = \"POST\"".to_owned(),
+            )
         } else if upper == "CONNECT" {
             let help = "CONNECT opens a tunnel through a proxy, it requests nothing".to_owned();
             (0..text.len(), "not available", help)
@@ -237,7 +241,8 @@ impl Compiler<'_> {
 
     /// A duration within the limits of its key, which has a default.
     pub(super) fn duration(&mut self, path: &str, field: &Field<String>) -> Option<Duration> {
-        let default = || keys::find(path).default_text().and_then(|text| duration::parse(text).ok());
+        let default =
+            || keys::find(path).default_text().and_then(|text| duration::parse(text).ok());
         match field {
             Field::Missing => default(),
             _ => self.given_duration(path, field),

@@ -15,7 +15,8 @@ pub(crate) struct NoDuration {
     pub(crate) help: String,
 }
 
-const EXAMPLES: &str = "write a number and its unit: \"30s\", \"250ms\", \"5m\", \"1h\" or \"1m 30s\"";
+const EXAMPLES: &str =
+    "write a number and its unit: \"30s\", \"250ms\", \"5m\", \"1h\" or \"1m 30s\"";
 
 /// Reads a duration.
 ///

@@ -1,5 +1,7 @@
 //! The plan's headers: what may be sent, and what Inrush must write itself.
 
+use std::collections::HashSet;
+
 use http::{HeaderName, HeaderValue};
 use toml::Spanned;
 
@@ -26,10 +28,10 @@ pub(crate) fn check(
     problems: &mut Vec<Problem>,
 ) -> Vec<Header> {
     let mut good: Vec<Header> = Vec::new();
-    let mut seen: Vec<HeaderName> = Vec::new();
+    let mut seen: HashSet<HeaderName> = HashSet::new();
     for header in headers {
         let Some(name) = name(&header.name, source, problems) else { continue };
-        if seen.contains(&name) {
+        if !seen.insert(name.clone()) {
             problems.push(Problem::error(
                 code::DUPLICATE_HEADER,
                 header.name.span(),
@@ -39,7 +41,6 @@ pub(crate) fn check(
             ));
             continue;
         }
-        seen.push(name.clone());
         if name == http::header::HOST && header.values.len() > 1 {
             problems.push(Problem::error(
                 code::BAD_HEADER_VALUE,

@@ -159,7 +159,9 @@ pub const KEYS: &[Key] = &[
 
 /// The entry of a key this version knows.
 pub(crate) fn find(path: &str) -> &'static Key {
-    KEYS.iter().find(|key| key.path == path).expect("the plan reader asks only for keys of the table")
+    KEYS.iter()
+        .find(|key| key.path == path)
+        .expect("the plan reader asks only for keys of the table")
 }
 
 impl Key {

@@ -9,6 +9,9 @@ use super::url::credentials;
 /// Parts of header names whose values are hidden.
 const SECRET_NAMES: [&str; 4] = ["authorization", "cookie", "token", "api-key"];
 
+/// With more of one kind on a line, the rest of the line is hidden unseen.
+const MOST_ON_A_LINE: usize = 100;
+
 /// The places to hide, in no special order; they may overlap.
 pub(crate) fn secrets(source: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
@@ -23,16 +26,20 @@ pub(crate) fn secrets(source: &str) -> Vec<Range<usize>> {
 
 /// Every URL of a line, whatever key it stands at.
 fn in_urls(line: &str, start: usize, found: &mut Vec<Range<usize>>) {
-    for (at, _) in line.match_indices("://") {
+    for (nth, (at, _)) in line.match_indices("://").enumerate() {
+        if nth == MOST_ON_A_LINE {
+            found.push(start + at..start + line.trim_end().len());
+            return;
+        }
         let before = line.get(..at).unwrap_or_default();
-        let scheme = before.trim_end_matches(|c: char| c.is_ascii_alphanumeric());
-        let rest = line.get(at..).unwrap_or_default();
-        let end = match scheme.chars().next_back() {
+        let from = before.trim_end_matches(|c: char| c.is_ascii_alphanumeric()).len();
+        let rest = line.get(from..).unwrap_or_default();
+        let end = match before.get(..from).and_then(|before| before.chars().next_back()) {
             Some(quote @ ('"' | '\'')) => closing(rest, quote),
             _ => rest.find(char::is_whitespace).unwrap_or(rest.len()),
         };
         if let Some(secret) = rest.get(..end).and_then(credentials) {
-            found.push(start + at + secret.start..start + at + secret.end);
+            found.push(start + from + secret.start..start + from + secret.end);
         }
     }
 }
@@ -41,7 +48,11 @@ fn in_urls(line: &str, start: usize, found: &mut Vec<Range<usize>>) {
 fn in_headers(line: &str, start: usize, found: &mut Vec<Range<usize>>) {
     let lower = line.to_ascii_lowercase();
     for name in SECRET_NAMES {
-        for (at, _) in lower.match_indices(name) {
+        for (nth, (at, _)) in lower.match_indices(name).enumerate() {
+            if nth == MOST_ON_A_LINE {
+                found.push(start + at..start + line.trim_end().len());
+                break;
+            }
             let Some(equals) = line.get(at..).and_then(|rest| rest.find('=')) else { continue };
             let from = at + equals + 1;
             let rest = line.get(from..).unwrap_or_default();

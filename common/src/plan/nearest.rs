@@ -3,6 +3,7 @@
 use toml::de::{DeTable, DeValue};
 
 use super::{
+    MOST_PROBLEMS,
     keys::{KEYS, names_in},
     problem::{Problem, code},
 };
@@ -36,7 +37,12 @@ impl Unknown {
                     self.look_into(table, &inner);
                 }
             } else if inner != "load.open" && !key.span().is_empty() {
-                let (help, meant) = suggest(name, path, &known);
+                let (help, meant) = if self.problems.len() < MOST_PROBLEMS {
+                    suggest(name, path, &known)
+                } else {
+                    // These will only be counted.
+                    (String::new(), None)
+                };
                 self.meant.extend(meant);
                 let place = if path.is_empty() { "a plan" } else { &format!("[{path}]") };
                 self.problems.push(Problem::error(
@@ -151,8 +157,10 @@ mod tests {
         assert!(suggest("connections", "", &top).0.contains("[load.closed]"));
         assert!(suggest("timeout", "load.closed", &names_in("load.closed")).0.contains("top"));
         assert!(suggest("reqests", "", &top).0.contains("`requests`? It belongs into"));
-        assert_eq!(suggest("conections", "load.closed", &names_in("load.closed")).1.unwrap(),
-            "load.closed.connections");
+        assert_eq!(
+            suggest("conections", "load.closed", &names_in("load.closed")).1.unwrap(),
+            "load.closed.connections"
+        );
         assert!(suggest("zzzzzzzz", "agents", &names_in("agents")).0.contains("`min`, `on_loss`"));
     }
 }

@@ -108,5 +108,6 @@ codes! {
     DUPLICATE_STATUS = "plan::duplicate_status", "A status code is listed twice (warning).";
     BAD_CHOICE = "plan::bad_choice", "Not one of the words the key takes.";
     IDLE_CONNECTIONS = "plan::idle_connections", "There are more connections than requests (warning).";
+    MANY_MORE = "plan::many_more", "There are more problems than anyone would read.";
     ENDLESS_RAMP = "plan::endless_ramp", "The ramp takes as long as the run, or longer (warning).";
 }

@@ -88,7 +88,8 @@ pub(crate) fn read(document: &DeTable<'_>, meant: &[String]) -> (RawPlan, Vec<Pr
     let expect = reader.table(top, "expect", "expect = { status = [200] }");
     let agents = reader.table(top, "agents", "[agents]");
     let load = reader.table(top, "load", "[load.closed]");
-    let load = load.given().map(|load| *load.get_ref());
+    let load_is_wrong = matches!(load, Field::Wrong);
+    let load = inner(&load);
     let closed = reader.table(load, "load.closed", "[load.closed]");
     let open = load.and_then(|load| load.get_key_value("open")).map(|(key, _)| key.span());
     let (expect, agents) = (inner(&expect), inner(&agents));
@@ -105,9 +106,11 @@ pub(crate) fn read(document: &DeTable<'_>, meant: &[String]) -> (RawPlan, Vec<Pr
         give_up_after: reader.string(top, "give_up_after"),
         status: reader.statuses(expect),
         closed: match closed {
-            Field::Is(table) => Field::Is(Spanned::new(table.span(), reader.closed(table.get_ref()))),
-            Field::Wrong => Field::Wrong,
-            Field::Missing => Field::Missing,
+            Field::Is(table) => {
+                Field::Is(Spanned::new(table.span(), reader.closed(table.get_ref())))
+            }
+            Field::Missing if !load_is_wrong => Field::Missing,
+            Field::Missing | Field::Wrong => Field::Wrong,
         },
         open,
         agents_min: reader.integer(agents, "agents.min"),
@@ -137,11 +140,7 @@ impl Reader<'_> {
     }
 
     /// The value of a key in its table; `table` is `None` where the table itself is missing or no table.
-    fn find<'t, 'i>(
-        &self,
-        table: Option<&'t DeTable<'i>>,
-        path: &str,
-    ) -> Field<&'t DeValue<'i>> {
+    fn find<'t, 'i>(&self, table: Option<&'t DeTable<'i>>, path: &str) -> Field<&'t DeValue<'i>> {
         let name = path.rsplit('.').next().unwrap_or(path);
         match table.and_then(|table| table.get(name)) {
             Some(value) => Field::Is(Spanned::new(value.span(), value.get_ref())),
@@ -169,7 +168,7 @@ impl Reader<'_> {
         match value.get_ref() {
             DeValue::Table(table) => Field::Is(Spanned::new(value.span(), table)),
             other => {
-                let found = article(other);
+                let found = kind_of(other);
                 self.wrong(Problem::error(
                     code::WRONG_TYPE,
                     value.span(),
@@ -261,7 +260,11 @@ impl Reader<'_> {
                         self.problems.push(Problem::error(
                             code::WRONG_TYPE,
                             value.span(),
-                            format!("header {:?} is {}, expected a string", name.get_ref(), article(other)),
+                            format!(
+                                "header {:?} is {}, expected a string",
+                                name.get_ref(),
+                                kind_of(other)
+                            ),
                             "expected a string",
                             example,
                         ));
@@ -288,12 +291,16 @@ fn integer(value: &DeValue<'_>) -> Option<i128> {
 
 fn wrong_type(path: &str, value: &DeValue<'_>, span: Range<usize>) -> Problem {
     let key = keys::find(path);
-    let found = article(value);
+    let found = kind_of(value);
     let (code, expected, help) = match (key.kind, value) {
         (Kind::Duration { .. }, DeValue::Integer(number)) => (
             code::MISSING_UNIT,
             "a duration with its unit",
-            format!("write the unit, in quotes: {0} = \"{1}s\" or \"{1}ms\"", key.name(), number.as_str()),
+            format!(
+                "write the unit, in quotes: {0} = \"{1}s\" or \"{1}ms\"",
+                key.name(),
+                number.as_str()
+            ),
         ),
         (Kind::Duration { .. }, DeValue::Float(number)) => (
             code::MISSING_UNIT,
@@ -306,7 +313,10 @@ fn wrong_type(path: &str, value: &DeValue<'_>, span: Range<usize>) -> Problem {
         (Kind::Count { .. }, _) => (
             code::WRONG_TYPE,
             "a whole number",
-            format!("write digits only, without quotes; underscores may group them: {}", key.example),
+            format!(
+                "write digits only, without quotes; underscores may group them: {}",
+                key.example
+            ),
         ),
         (Kind::Statuses, _) => {
             (code::WRONG_TYPE, "an array of status codes", format!("for example: {}", key.example))
@@ -320,7 +330,7 @@ fn wrong_type(path: &str, value: &DeValue<'_>, span: Range<usize>) -> Problem {
 }
 
 /// What a value is, in words.
-fn article(value: &DeValue<'_>) -> &'static str {
+fn kind_of(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "a bare number",

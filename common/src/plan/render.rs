@@ -24,8 +24,7 @@ const SHOWN: usize = 88;
 pub fn render(source_name: &str, source: &str, problems: &[Problem], color: bool) -> String {
     let read = Source::new(source);
     let shown = Shown::new(&read, problems);
-    let theme =
-        if color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let theme = if color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_width(WIDTH)
         .with_context_lines(0)
@@ -37,7 +36,7 @@ pub fn render(source_name: &str, source: &str, problems: &[Problem], color: bool
         if nth > 0 {
             out.push('\n');
         }
-        let place = read.from_saved(&problem.span);
+        let place = read.in_text(&problem.span);
         let mut text = String::new();
         let report = Report { problem, line: shown.line(source_name, &place) };
         if handler.render_report(&mut text, &report).is_err() {
@@ -63,7 +62,7 @@ impl<'a> Shown<'a> {
     fn new(source: &'a Source<'_>, problems: &[Problem]) -> Self {
         let mut hidden = mask::secrets(source.text());
         let known = problems.iter().filter(|problem| problem.code == code::CREDENTIALS_IN_URL);
-        hidden.extend(known.map(|problem| source.from_saved(&problem.span)));
+        hidden.extend(known.map(|problem| source.in_text(&problem.span)));
         Self { text: source.text(), hidden }
     }
 

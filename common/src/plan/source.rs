@@ -13,7 +13,7 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 /// A plan that is not text, with what of it can be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotText {
-    /// The plan as far as it can be read, for [`super::render`].
+    /// The plan as far as it can be read, for [`super::render()`].
     pub shown: String,
     /// What is wrong; its place is in `shown`.
     pub problem: Problem,
@@ -83,14 +83,14 @@ impl<'a> Source<'a> {
     }
 
     /// The place in the saved plan of a place in [`Source::text`].
-    pub(crate) fn to_saved(&self, place: &Range<usize>) -> Range<usize> {
+    pub(crate) fn in_saved(&self, place: &Range<usize>) -> Range<usize> {
         let saved = |at: usize| at + self.mark + self.returns.partition_point(|lf| *lf < at);
         // A place that ends at a line's end does not take the carriage return with it.
         saved(place.start)..saved(place.end)
     }
 
     /// The place in [`Source::text`] of a place in the saved plan, clipped to the text.
-    pub(crate) fn from_saved(&self, place: &Range<usize>) -> Range<usize> {
+    pub(crate) fn in_text(&self, place: &Range<usize>) -> Range<usize> {
         let read = |saved: usize| {
             let at = saved.saturating_sub(self.mark);
             let before =
@@ -169,12 +169,12 @@ mod tests {
         let source = Source::new(saved);
         assert_eq!(source.text(), "a = 1\nbü = 2\n\nc = 3\n");
         for (at, c) in source.text().char_indices() {
-            let place = source.to_saved(&(at..at + c.len_utf8()));
-            assert_eq!(source.from_saved(&place), at..at + c.len_utf8());
+            let place = source.in_saved(&(at..at + c.len_utf8()));
+            assert_eq!(source.in_text(&place), at..at + c.len_utf8());
             let there = saved.get(place).unwrap();
             assert!(there == c.to_string() || there == "\r\n", "{there:?} for {c:?}");
         }
-        assert_eq!(source.from_saved(&(0..1000)), 0..source.text().len());
+        assert_eq!(source.in_text(&(0..1000)), 0..source.text().len());
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(crate) fn check(
         ));
         return None;
     }
-    let mut accepted: Vec<u16> = Vec::new();
+    let mut accepted = [false; 1_000];
     let mut good = true;
     for item in list.get_ref() {
         let codes = match item.get_ref() {
@@ -42,7 +42,7 @@ pub(crate) fn check(
         };
         match codes {
             Ok(codes) => {
-                let twice = codes.clone().find(|code| accepted.contains(code));
+                let twice = codes.clone().find(|code| accepted[usize::from(*code)]);
                 if let Some(twice) = twice {
                     problems.push(Problem::warning(
                         code::DUPLICATE_STATUS,
@@ -52,7 +52,9 @@ pub(crate) fn check(
                         "remove one of them",
                     ));
                 }
-                accepted.extend(codes);
+                for code in codes {
+                    accepted[usize::from(code)] = true;
+                }
             }
             Err(problem) => {
                 problems.push(*problem);
@@ -60,9 +62,7 @@ pub(crate) fn check(
             }
         }
     }
-    accepted.sort_unstable();
-    accepted.dedup();
-    good.then_some(accepted)
+    good.then(|| POSSIBLE.filter(|code| accepted[usize::from(*code)]).collect())
 }
 
 fn example() -> &'static str {
@@ -77,7 +77,9 @@ fn bad(message: String, span: Range<usize>) -> Box<Problem> {
 fn code_in_range(number: i128, span: Range<usize>) -> Result<RangeInclusive<u16>, Box<Problem>> {
     match u16::try_from(number) {
         Ok(code) if POSSIBLE.contains(&code) => Ok(code..=code),
-        _ if number.unsigned_abs() > 1 << 100 => Err(bad("this is no status code".to_owned(), span)),
+        _ if number.unsigned_abs() > 1 << 100 => {
+            Err(bad("this is no status code".to_owned(), span))
+        }
         _ => Err(bad(format!("{number} is no status code"), span)),
     }
 }

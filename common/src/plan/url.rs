@@ -35,7 +35,7 @@ pub(crate) fn check(text: &str) -> Checked {
 /// last `@`: rather too much is hidden than too little. An `@` that only stands behind the host counts where the text
 /// before it is no host and port, or where it would be in a fragment, which means nothing in a load test.
 pub(crate) fn credentials(text: &str) -> Option<Range<usize>> {
-    let start = text.find("://").map_or(0, |at| at + 3);
+    let start = scheme_end(text).map_or(0, |at| at + 3);
     let rest = text.get(start..)?;
     let last = rest.rfind('@')?;
     let host = rest.get(..rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len()))?;
@@ -45,6 +45,14 @@ pub(crate) fn credentials(text: &str) -> Option<Range<usize>> {
     let in_fragment = rest.find('#').is_some_and(|hash| hash < last);
     let in_host = host.contains('@');
     (in_host || bad_port || in_fragment).then_some(start..start + last + 1)
+}
+
+/// Where the `://` behind a scheme stands. There may be another one in a password.
+fn scheme_end(text: &str) -> Option<usize> {
+    let at = text.find("://")?;
+    let scheme = text.get(..at)?;
+    let part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    (!scheme.is_empty() && scheme.chars().all(part)).then_some(at)
 }
 
 struct Checker<'a> {
@@ -106,7 +114,7 @@ impl Checker<'_> {
 
     /// Where the host starts, where the scheme can be told at all.
     fn scheme(&mut self) -> Option<usize> {
-        let Some(at) = self.text.find("://") else {
+        let Some(at) = scheme_end(self.text) else {
             // No part of the text is repeated: it may hold a password.
             let help = "write it with its scheme: \"http://127.0.0.1:8080/\"";
             let place = 0..self.text.find(['/', '?', '#', ':', '@']).unwrap_or(self.text.len());
@@ -168,7 +176,8 @@ impl Checker<'_> {
             self.refuse(place, "`url` has no host", "expected a host name or address", EXAMPLE);
         } else if let Some(address) = host.strip_prefix('[') {
             if address.strip_suffix(']').is_none_or(|ip| ip.parse::<Ipv6Addr>().is_err()) {
-                let help = "an IPv6 address stands in brackets, without a zone: \"http://[::1]:8080/\"";
+                let help =
+                    "an IPv6 address stands in brackets, without a zone: \"http://[::1]:8080/\"";
                 self.refuse(place, "`url` has a bad IPv6 address", "not an IPv6 address", help);
             }
         } else if let Some((offset, c)) = host.char_indices().find(|(_, c)| !host_character(*c)) {
@@ -188,7 +197,8 @@ impl Checker<'_> {
             let labels = host.strip_suffix('.').unwrap_or(host);
             let bad = |label: &str| label.is_empty() || label.len() > 63;
             if host.len() > 253 || labels.split('.').any(bad) {
-                let help = "the parts of a host name have 1 to 63 characters, all of it at most 253";
+                let help =
+                    "the parts of a host name have 1 to 63 characters, all of it at most 253";
                 self.refuse(place, "`url` has a bad host name", "not a host name", help);
             }
         }
@@ -221,9 +231,8 @@ impl Checker<'_> {
         }
         let mut bad = Vec::new();
         for (offset, c) in sent.char_indices() {
-            if c == '%' && !escape(sent.get(offset..).unwrap_or_default()) {
-                bad.push((offset, c));
-            } else if c.is_ascii() && !target_character(c) || c.is_control() {
+            let half_escape = c == '%' && !escape(sent.get(offset..).unwrap_or_default());
+            if half_escape || c.is_control() || c.is_ascii() && !target_character(c) {
                 bad.push((offset, c));
             } else if c.is_ascii() {
                 target.push(c);
@@ -236,7 +245,9 @@ impl Checker<'_> {
         }
         if let Some((offset, c)) = bad.first().copied() {
             let mut help = match c {
-                '\\' => "a path has / between its parts; a backslash itself is written %5C".to_owned(),
+                '\\' => {
+                    "a path has / between its parts; a backslash itself is written %5C".to_owned()
+                }
                 _ if c.is_ascii() => format!("write it as %{:02X}", u32::from(c)),
                 _ => "leave it out".to_owned(),
             };
@@ -344,6 +355,7 @@ mod tests {
             ("http://secret@h", "secret@"),
             ("http://user:secret@h/mail@x", "user:secret@h/mail@"),
             ("user:secret@h/", "user:secret@"),
+            ("user:secret://secret@h/", "user:secret://secret@"),
             ("https://user:secret@h:bad/ /", "user:secret@"),
         ] {
             let checked = check(typed);

@@ -9,106 +9,20 @@ use std::{
 };
 
 use inrush_common::{
-    id::AgentName,
-    outcome::NotStarted,
-    plan::{Load, OnLoss, Plan},
-    report::RunOutcome,
-    units::Nanos,
+    id::AgentName, outcome::NotStarted, plan::OnLoss, report::RunOutcome, units::Nanos,
 };
 
-use super::{Cause, Ending, Phase, RunState};
+use super::{
+    Action, Cause, Ending, Event, NotReadyKind, Phase, Rules, RunState, StopMode,
+    rules::HAND_IN_MARGIN,
+};
 
 /// At least so far ahead lies the start when the last agent is ready: the message has to reach all of them.
 const START_LEAD: Duration = Duration::from_millis(300);
 /// Or so many round trips of the farthest agent.
 const START_LEAD_ROUND_TRIPS: u32 = 4;
-/// Beyond the plan's own grace: time to take the last numbers, and to send and store them.
-const HAND_IN_MARGIN: Duration = Duration::from_secs(5);
 /// An agent that is heard of and hands in nothing, not even an empty snapshot, is of no more use than a silent one.
 const NOTHING_HANDED_IN: Duration = Duration::from_secs(60);
-
-/// What the plan and the coordinator say about this run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rules {
-    /// What happens when an agent is lost in mid-run.
-    pub on_loss: OnLoss,
-    /// How long agents may take to get ready.
-    pub ready_within: Duration,
-    /// How long requests in flight may go on after a stop.
-    pub grace: Duration,
-    /// When the last agent is done at the latest, from the start; `None`: the plan only has a count.
-    pub ends_within: Option<Duration>,
-}
-
-impl Rules {
-    /// The rules of a run of `plan`. `lease` is how long an agent may be unheard of, and so how late its last
-    /// numbers may be.
-    pub fn of(plan: &Plan, ready_within: Duration, lease: Duration) -> Self {
-        let Load::Closed(load) = &plan.workload.load;
-        let grace = plan.workload.grace;
-        let late = grace.saturating_add(lease).saturating_add(HAND_IN_MARGIN);
-        let ends_within = load.duration.map(|duration| duration.saturating_add(late));
-        Self { on_loss: plan.agents.on_loss, ready_within, grace, ends_within }
-    }
-}
-
-/// How load is stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StopMode {
-    /// Nothing new starts; what is in flight may finish within the grace.
-    Drain,
-    /// Everything ends now.
-    Abort,
-}
-
-/// Why an agent cannot take part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotReadyKind {
-    /// The target answers no connection.
-    TargetUnreachable,
-    /// Anything else.
-    Other,
-}
-
-/// What can happen to a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "fields are named for what they are")]
-pub enum Event {
-    /// Its turn has come, and these agents have a share.
-    Prepare { now: Instant, agents: Vec<AgentName> },
-    /// Its turn has come, and it cannot be done.
-    GiveUp { detail: String },
-    /// An agent is ready. `round_trip` is that of its messages, as far as known.
-    Ready { now: Instant, agent: AgentName, round_trip: Duration },
-    /// An agent cannot take part.
-    NotReady { agent: AgentName, kind: NotReadyKind, detail: String },
-    /// A snapshot is stored; a last one if `last`.
-    Stored { now: Instant, agent: AgentName, last: bool },
-    /// An agent is lost.
-    Lost { now: Instant, agent: AgentName, evidence: String },
-    /// The user wants it to end.
-    Cancel { now: Instant, mode: StopMode },
-    /// Time passes.
-    Tick { now: Instant },
-}
-
-/// What is to be done about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "fields are named for what they are")]
-pub enum Action {
-    /// Send the agent its share.
-    Assign { agent: AgentName },
-    /// Tell the agent when to start.
-    Start { agent: AgentName, at: Instant },
-    /// Tell the agent to stop, and what to call the requests it has not started.
-    Stop { agent: AgentName, mode: StopMode, reason: NotStarted },
-    /// Tell the agent that the run is over for it.
-    Release { agent: AgentName },
-    /// Note that the agent did not get ready.
-    NoteNotReady { agent: AgentName, detail: String },
-    /// Note that the agent is lost, and when after the start.
-    NoteLost { agent: AgentName, after_start: Duration, evidence: String },
-}
 
 /// An agent's part in the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -362,7 +276,7 @@ impl Run {
                 self.phase = Phase::Running { start: *start };
             }
             Phase::Running { start } => {
-                let due = self.rules.ends_within.map(|within| *start + within);
+                let due = self.rules.ends_within.and_then(|within| start.checked_add(within));
                 if due.is_some_and(|due| now >= due) {
                     let late = list(self.with(is_ready));
                     let words = format!("{late} went on beyond the end of the plan's duration");
@@ -497,3 +411,7 @@ fn list(agents: Vec<AgentName>) -> String {
     }
     words.join(", ")
 }
+
+#[cfg(test)]
+#[path = "machine_tests.rs"]
+mod tests;

@@ -122,7 +122,7 @@ impl Control for Clients {
         request: Request<v1::WatchRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
         let row = self.find(&request.into_inner().run).await?;
-        let run = Some(row.run.clone());
+        let run = row.run.clone();
         let live = ask(&self.events, |reply| Event::Watch { run, reply }).await?;
         let (out, updates) = mpsc::channel(WATCHER_QUEUE);
         match live {

@@ -46,8 +46,8 @@ pub(super) enum Event {
     ProcessEnded { agent: AgentName, evidence: String, done: oneshot::Sender<()> },
     /// A client wants a run.
     Submit { submission: Box<Submission>, reply: Reply<RunId> },
-    /// A client wants to follow a run that is not over; `None`: it is over, or there is none. No name: the newest.
-    Watch { run: Option<RunId>, reply: oneshot::Sender<Option<watch::Receiver<v1::RunUpdate>>> },
+    /// A client wants to follow a run; `None`: it is over, or there is none.
+    Watch { run: RunId, reply: oneshot::Sender<Option<watch::Receiver<v1::RunUpdate>>> },
     /// A client wants a run to end; `None`: it is over, or there is none.
     Cancel { run: RunId, mode: StopMode, reply: oneshot::Sender<Option<RunState>> },
     /// A client wants to see the agents.

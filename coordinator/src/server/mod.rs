@@ -23,7 +23,6 @@ use inrush_proto::{
     v1::{control_server::ControlServer, fleet_server::FleetServer},
 };
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle, time::timeout};
-use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::transport::{Server, server::TcpIncoming};
 
@@ -124,12 +123,15 @@ pub async fn start(
     let (store, writer) = opened
         .map_err(|error| ServerError::Broken { part: "store", cause: error.to_string() })??;
     let (events, inbox) = mpsc::channel(QUEUED_EVENTS);
-    // Ends when told to, and when one of the parts breaks down: half a coordinator is none.
+    // Cancelled when told to, and when one of the parts breaks down: half a coordinator is none.
     let stop = shutdown.child_token();
+    // Cancelled after it, when the driver has told agents and watchers: then sessions and connections end.
+    let closing = CancellationToken::new();
     let tasks = TaskTracker::new();
 
-    let fleet = fleet::Sessions::new(events.clone(), store.clone(), stop.clone(), tasks.clone());
-    let control = control::Clients::new(events.clone(), store.clone(), stop.clone(), tasks.clone());
+    let fleet = fleet::Sessions::new(events.clone(), store.clone(), closing.clone(), tasks.clone());
+    let control =
+        control::Clients::new(events.clone(), store.clone(), closing.clone(), tasks.clone());
     let fleet = FleetServer::new(fleet)
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
@@ -144,19 +146,19 @@ pub async fn start(
 
     let driver = Driver::new(config, address, store, tasks.clone());
     let driver = tokio::spawn({
-        let (stop, guard) = (stop.clone(), stop.clone().drop_guard());
+        let guards = (stop.clone().drop_guard(), closing.clone().drop_guard());
+        let stop = stop.clone();
         async move {
-            let _ends_all = guard;
+            let _cancelled_however_it_ends = guards;
             driver.run(inbox, stop).await;
         }
     });
     let server = tokio::spawn({
-        let (stop, guard) = (stop.clone(), stop.clone().drop_guard());
-        let incoming = TcpListenerStream::new(listener);
-        let incoming = TcpIncoming::from(incoming.into_inner()).with_nodelay(Some(true));
+        let guard = stop.clone().drop_guard();
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         async move {
-            let _ends_all = guard;
-            router.serve_with_incoming_shutdown(incoming, stop.cancelled_owned()).await
+            let _cancelled_however_it_ends = guard;
+            router.serve_with_incoming_shutdown(incoming, closing.cancelled_owned()).await
         }
     });
     let parts = Parts { server, driver, tasks, writer };
@@ -194,11 +196,14 @@ impl Coordinator {
         let server = ended("gRPC server", parts.server).await;
         let tasks = timeout(END_WITHIN, parts.tasks.wait()).await;
         let tasks = tasks.map_err(|_| ServerError::Stuck { part: "sessions" });
-        // It ends when the last of the others has let go of the store.
-        let writer = tokio::task::spawn_blocking(move || parts.writer.join());
+        let writer = tokio::task::spawn_blocking(move || parts.writer.close());
         let writer = ended("store", writer).await;
         driver?;
-        server??;
+        match server {
+            // A peer that does not let go of its connection is no fault of ours.
+            Err(ServerError::Stuck { .. }) => tracing::warn!("some connections had to be dropped"),
+            server => server??,
+        }
         tasks?;
         writer
     }

@@ -232,16 +232,19 @@ impl Session {
         Ok(None)
     }
 
-    /// The driver hears of it before the agent does: an agent that has all its acknowledgements may go.
+    /// Acknowledges a snapshot, and tells the driver of it in the same breath: an agent that has all its acknowledgements
+    /// may go, and one that is released has them all.
     async fn stored(&self, snapshot: Box<Snapshot>, written: Written) -> Result<(), Refusal> {
         let (run, seq) = (snapshot.run.to_string(), snapshot.key.seq.0);
-        self.tell(Event::Stored { snapshot, written }).await?;
-        self.send(match written {
+        let place = self.events.reserve().await.map_err(|_| Refusal::Stopping)?;
+        let sent = self.send(match written {
             Written::New | Written::Duplicate => {
                 coordinator_message::Kind::SnapshotAck(v1::SnapshotAck { run, seq })
             }
             Written::NotAssigned => coordinator_message::Kind::Release(v1::Release { run }),
-        })
+        });
+        place.send(Event::Stored { snapshot, written });
+        sent
     }
 
     async fn tell(&self, event: Event) -> Result<(), Refusal> {

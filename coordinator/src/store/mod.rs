@@ -110,7 +110,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens (or makes) the store in `data_dir` and starts its writer, which ends when the last handle is dropped.
+    /// Opens (or makes) the store in `data_dir` and starts its writer.
     /// Runs that were under way when an earlier process ended are ended now.
     ///
     /// # Errors
@@ -121,8 +121,8 @@ impl Store {
         let mut connection = Connection::open(&path)?;
         schema::prepare(&mut connection)?;
         writer::end_orphans(&connection)?;
-        let (changes, jobs) = mpsc::channel(QUEUED_CHANGES);
-        let writer = Writer::start(connection, lock, jobs);
+        let (changes, inbox) = mpsc::channel(QUEUED_CHANGES);
+        let writer = Writer::start(connection, lock, changes.clone(), inbox);
         let reports = Arc::new(Semaphore::new(REPORTS_AT_A_TIME));
         Ok((Self { path: Arc::new(path), changes, reports }, writer))
     }
@@ -144,14 +144,14 @@ impl Store {
         change: Change,
     ) -> Result<oneshot::Receiver<Result<Written, StoreError>>, StoreError> {
         let (reply, written) = oneshot::channel();
-        let job = writer::Job { change, reply: Some(reply) };
+        let job = writer::Job::Write(change, Some(reply));
         self.changes.send(job).await.map_err(|_| StoreError::Closed)?;
         Ok(written)
     }
 
     /// Hands in a change that nobody waits for; the writer logs it when it fails.
     pub async fn note(&self, change: Change) {
-        if self.changes.send(writer::Job { change, reply: None }).await.is_err() {
+        if self.changes.send(writer::Job::Write(change, None)).await.is_err() {
             tracing::error!("a change was lost: the store is closed");
         }
     }

@@ -22,6 +22,9 @@ use crate::{
 /// How long an agent may take to hand in the results of a run that is over, or went on without it.
 const LEFTOVER_WITHIN: Duration = Duration::from_secs(15);
 
+/// A start farther from the agreed one than an hour is a clock gone wrong: the figure says enough.
+const LATEST_START_NS: i64 = 3_600_000_000_000;
+
 impl Driver {
     pub(super) async fn hello(&mut self, hello: Hello) -> Result<(), Refusal> {
         let Hello { identity, vitals, link, holds } = hello;
@@ -127,6 +130,7 @@ impl Driver {
             self.runs.front().filter(|entry| entry.id == run && entry.machine.awaits(&agent));
         let Some(agreed) = entry.and_then(|entry| entry.machine.start()) else { return };
         let after_ns = at_ns.wrapping_sub(clock::ns_at(agreed)).cast_signed();
+        let after_ns = after_ns.clamp(-LATEST_START_NS, LATEST_START_NS);
         self.store.note(Change::StartedAfter { run, agent, after_ns }).await;
     }
 
@@ -156,9 +160,14 @@ impl Driver {
 
     pub(super) async fn tick(&mut self) {
         let (now, now_ns) = (clock::now(), clock::monotonic_ns());
-        for (agent, silent) in self.registry.silent(now_ns, self.config.lease) {
-            let evidence = format!("nothing heard for {}", Nanos::from(silent));
-            self.lose(&agent, evidence).await;
+        // After a stop of this whole process (SIGSTOP, a paused machine) messages may lie unread: the silence is ours.
+        let paused = now.saturating_duration_since(self.looked_at) >= self.config.lease / 2;
+        self.looked_at = now;
+        if !paused {
+            for (agent, silent) in self.registry.silent(now_ns, self.config.lease) {
+                let evidence = format!("nothing heard for {}", Nanos::from(silent));
+                self.lose(&agent, evidence).await;
+            }
         }
         for (agent, run, until) in self.registry.leftovers() {
             if now >= until {

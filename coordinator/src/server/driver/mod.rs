@@ -7,7 +7,11 @@ mod agents;
 mod entry;
 mod runs;
 
-use std::{collections::VecDeque, net::SocketAddr, time::Duration};
+use std::{
+    collections::VecDeque,
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 use inrush_common::id::RunId;
 use inrush_proto::v1;
@@ -43,6 +47,8 @@ pub(super) struct Driver {
     runs: VecDeque<Entry>,
     /// Runs whose report is being derived: their watchers wait for it.
     finishing: Vec<(RunId, watch::Receiver<v1::RunUpdate>)>,
+    /// When leases were last looked at.
+    looked_at: Instant,
 }
 
 impl Driver {
@@ -60,6 +66,7 @@ impl Driver {
             registry: Registry::new(MOST_AGENTS),
             runs: VecDeque::new(),
             finishing: Vec::new(),
+            looked_at: crate::clock::now(),
         }
     }
 
@@ -104,7 +111,7 @@ impl Driver {
                 answer(reply, run);
                 self.start_next().await;
             }
-            Event::Watch { run, reply } => answer(reply, self.watch(run.as_ref())),
+            Event::Watch { run, reply } => answer(reply, self.watch(&run)),
             Event::Cancel { run, mode, reply } => {
                 let state = self.cancel(&run, mode).await;
                 answer(reply, state);

@@ -244,14 +244,12 @@ impl Driver {
         });
     }
 
-    pub(super) fn watch(&self, run: Option<&RunId>) -> Option<watch::Receiver<v1::RunUpdate>> {
+    /// The updates of a run that is not over; the first one is of this moment.
+    pub(super) fn watch(&self, run: &RunId) -> Option<watch::Receiver<v1::RunUpdate>> {
+        self.publish_progress();
         let live = self.runs.iter().map(|entry| (&entry.id, entry.updates.subscribe()));
         let finishing = self.finishing.iter().map(|(id, updates)| (id, updates.clone()));
-        let mut all = finishing.chain(live);
-        match run {
-            Some(run) => all.find(|(id, _)| *id == run).map(|(_, updates)| updates),
-            None => all.last().map(|(_, updates)| updates),
-        }
+        finishing.chain(live).find(|(id, _)| *id == run).map(|(_, updates)| updates)
     }
 
     pub(super) async fn cancel(&mut self, run: &RunId, mode: StopMode) -> Option<RunState> {

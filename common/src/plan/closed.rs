@@ -37,7 +37,10 @@ pub(super) fn check(compiler: &mut Compiler<'_>, raw: &RawPlan) -> Option<Load> 
                 0..0,
                 "the plan does not say how load is made",
                 "no [load.closed] in the plan",
-                format!("add [load.closed] with `{}` and `{}`", connections.example, requests.example),
+                format!(
+                    "add [load.closed] with `{}` and `{}`",
+                    connections.example, requests.example
+                ),
             );
             None
         }
