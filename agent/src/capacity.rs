@@ -70,7 +70,8 @@ impl Limits {
     /// What is offered to the coordinator. The operator's ceiling goes out as a limit on files, since a connection
     /// is one.
     pub fn offer(&self) -> Capacity {
-        let files = self.ceiling.map_or(self.machine.files, |ceiling| ceiling.min(self.machine.files));
+        let files =
+            self.ceiling.map_or(self.machine.files, |ceiling| ceiling.min(self.machine.files));
         Capacity { files, ..self.machine }
     }
 
@@ -108,7 +109,9 @@ fn raise_file_limit() -> u64 {
     match setrlimit(Resource::Nofile, Rlimit { current: hard, maximum: hard }) {
         Ok(()) => hard.unwrap_or(u64::MAX),
         Err(error) => {
-            tracing::warn!("the file limit stays at {soft:?}, raising it to {hard:?} failed: {error}");
+            tracing::warn!(
+                "the file limit stays at {soft:?}, raising it to {hard:?} failed: {error}"
+            );
             soft.unwrap_or(u64::MAX)
         }
     }
@@ -140,7 +143,7 @@ pub fn check_source(source: IpAddr) -> Result<(), BadSource> {
         Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
             Err(BadSource::NotOurs(source))
         }
-        Err(error) => Err(BadSource::Unusable { source, error }),
+        Err(error) => Err(BadSource::Unusable { address: source, error }),
     }
 }
 
@@ -148,13 +151,15 @@ pub fn check_source(source: IpAddr) -> Result<(), BadSource> {
 #[derive(Debug, thiserror::Error)]
 pub enum BadSource {
     /// No interface has it.
-    #[error("{0} is not an address of this machine (--source-ip): `ip address` lists those that are")]
+    #[error(
+        "{0} is not an address of this machine (--source-ip): `ip address` lists those that are"
+    )]
     NotOurs(IpAddr),
     /// Another failure.
-    #[error("cannot bind to {source} (--source-ip): {error}")]
+    #[error("cannot bind to {address} (--source-ip): {error}")]
     Unusable {
         /// The address.
-        source: IpAddr,
+        address: IpAddr,
         /// The failure.
         error: io::Error,
     },

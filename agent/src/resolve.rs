@@ -72,8 +72,9 @@ pub async fn resolve(url: &Uri, within: Duration) -> Result<Vec<SocketAddr>, Res
     if let Ok(literal) = host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(literal, port)]);
     }
+    let found = tokio::time::timeout(within, lookup_host((host, port))).await;
     let host = host.to_owned();
-    let found = match tokio::time::timeout(within, lookup_host((host.as_str(), port))).await {
+    let found = match found {
         Err(_) => return Err(ResolveError::Deadline { host, within }),
         Ok(Err(source)) => return Err(ResolveError::Failed { host, source }),
         Ok(Ok(found)) => found,

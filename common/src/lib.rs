@@ -7,7 +7,7 @@
 //! The way of a run through this crate:
 //!
 //! ```text
-//! plan::parse ─▶ plan::compile ─▶ Plan ─ assign::split ─▶ Assignment × N ─ wire ─▶ agents
+//! plan::load ─▶ Plan ─ assign::split ─▶ Assignment × N ─ wire ─▶ agents
 //! agents ─ wire ─▶ stats::Snapshot × many ─ stats::Totals ─▶ report::build ─▶ Report
 //! ```
 

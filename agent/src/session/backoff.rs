@@ -7,7 +7,7 @@ const LONGEST: Duration = Duration::from_secs(2);
 
 /// The wait before attempt `attempt` (0 is the first after a loss): doubling from 100 ms to 2 s, of which `random`
 /// picks a point in the upper half, so that a fleet that lost its coordinator at one instant does not return at one.
-pub fn delay(attempt: u32, random: u64) -> Duration {
+pub(super) fn delay(attempt: u32, random: u64) -> Duration {
     let full = FIRST.saturating_mul(2_u32.saturating_pow(attempt)).min(LONGEST);
     let half = full / 2;
     let share = random as f64 / u64::MAX as f64;

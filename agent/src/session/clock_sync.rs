@@ -14,7 +14,7 @@ const DRIFT_PPM: u64 = 50;
 
 /// The four timestamps of one exchange, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exchange {
+pub(super) struct Exchange {
     /// The agent sent its heartbeat (agent's clock).
     pub sent: u64,
     /// The coordinator received it (coordinator's clock).
@@ -27,7 +27,7 @@ pub struct Exchange {
 
 /// An estimate: coordinator's clock minus agent's, and how wrong it may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Offset {
+pub(super) struct Offset {
     /// Coordinator minus agent, in nanoseconds.
     pub nanos: i64,
     /// The true offset is within this of [`nanos`](Self::nanos).
@@ -37,12 +37,12 @@ pub struct Offset {
 impl Offset {
     /// What the agent's clock shows when the coordinator's shows `coordinator_ns`. Instants before the agent's clock
     /// began are its beginning.
-    pub fn to_agent(self, coordinator_ns: u64) -> u64 {
+    pub(super) fn to_agent(self, coordinator_ns: u64) -> u64 {
         clamp(i128::from(coordinator_ns) - i128::from(self.nanos))
     }
 
     /// What the coordinator's clock shows when the agent's shows `agent_ns`.
-    pub fn to_coordinator(self, agent_ns: u64) -> u64 {
+    pub(super) fn to_coordinator(self, agent_ns: u64) -> u64 {
         clamp(i128::from(agent_ns) + i128::from(self.nanos))
     }
 }
@@ -60,13 +60,13 @@ struct Measured {
 
 /// The exchanges with one life of a coordinator.
 #[derive(Debug, Default)]
-pub struct ClockSync {
+pub(super) struct ClockSync {
     window: VecDeque<Measured>,
 }
 
 impl ClockSync {
     /// Takes an exchange. One whose timestamps run backwards is ignored.
-    pub fn add(&mut self, exchange: Exchange) {
+    pub(super) fn add(&mut self, exchange: Exchange) {
         let Exchange { sent, received, replied, heard } = exchange;
         let trip = (|| heard.checked_sub(sent)?.checked_sub(replied.checked_sub(received)?))();
         let there = i128::from(received) - i128::from(sent);
@@ -80,7 +80,7 @@ impl ClockSync {
     }
 
     /// The best estimate at `now` on the agent's clock; `None` before the first exchange.
-    pub fn estimate(&self, now: u64) -> Option<Offset> {
+    pub(super) fn estimate(&self, now: u64) -> Option<Offset> {
         self.window
             .iter()
             .map(|measured| {
@@ -92,7 +92,7 @@ impl ClockSync {
     }
 
     /// Forgets everything: the next coordinator's clock is another one.
-    pub fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.window.clear();
     }
 }
@@ -105,12 +105,7 @@ mod tests {
 
     fn exchange(offset: i64, sent: u64, there: u64, held: u64, back: u64) -> Exchange {
         let received = (i128::from(sent + there) + i128::from(offset)) as u64;
-        Exchange {
-            sent,
-            received,
-            replied: received + held,
-            heard: sent + there + held + back,
-        }
+        Exchange { sent, received, replied: received + held, heard: sent + there + held + back }
     }
 
     #[test]

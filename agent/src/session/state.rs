@@ -19,7 +19,7 @@ const REMEMBERED: usize = 1_000;
 
 /// Where the agent stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Phase {
+pub(super) enum Phase {
     /// Waits for work.
     Idle,
     /// Resolves, checks limits, makes the first connection.
@@ -30,8 +30,6 @@ pub enum Phase {
     Running(RunId),
     /// The engine was told to stop and its last interval is awaited.
     Draining(RunId),
-    /// As draining, but nobody wants the results.
-    Discarding(RunId),
     /// The last interval is in the uplink.
     HandingIn {
         /// The run.
@@ -43,26 +41,25 @@ pub enum Phase {
 
 impl Phase {
     /// The run it is about.
-    pub const fn run(&self) -> Option<&RunId> {
+    pub(super) const fn run(&self) -> Option<&RunId> {
         match self {
             Self::Idle => None,
             Self::Preparing(run)
             | Self::Ready(run)
             | Self::Running(run)
             | Self::Draining(run)
-            | Self::Discarding(run)
             | Self::HandingIn { run, .. } => Some(run),
         }
     }
 
     /// For people.
-    pub const fn name(&self) -> &'static str {
+    pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Idle => "idle",
             Self::Preparing(_) => "preparing",
             Self::Ready(_) => "ready",
             Self::Running(_) => "running",
-            Self::Draining(_) | Self::Discarding(_) => "draining",
+            Self::Draining(_) => "draining",
             Self::HandingIn { .. } => "handing in its results",
         }
     }
@@ -70,7 +67,7 @@ impl Phase {
 
 /// The agent's side of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct State {
+pub(super) struct State {
     phase: Phase,
     executed: VecDeque<RunId>,
     leaving: bool,
@@ -78,7 +75,7 @@ pub struct State {
 
 /// What happens to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub(super) enum Event {
     /// The coordinator gives work.
     Assign(RunId),
     /// The coordinator names the instant, in nanoseconds of its own clock.
@@ -126,7 +123,7 @@ pub enum Event {
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub(super) enum Action {
     /// Prepare the assignment at hand.
     Prepare,
     /// Stop preparing.
@@ -155,14 +152,14 @@ pub enum Action {
     /// Let go of the engine without its last interval, and say so in the results.
     GiveUpEngine,
     /// Forget engine and results.
-    Drop,
+    DropRun,
     /// Leave.
     Exit,
 }
 
 /// Why a run is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub(super) enum Refusal {
     /// Another one is under way.
     Busy,
     /// It was executed before.
@@ -188,26 +185,18 @@ impl Default for State {
 
 impl State {
     /// Where the agent stands.
-    pub const fn phase(&self) -> &Phase {
+    pub(super) const fn phase(&self) -> &Phase {
         &self.phase
     }
 
-    /// The run named in a hello: its load or its results are here.
-    pub const fn held(&self) -> Option<&RunId> {
-        match &self.phase {
-            Phase::Discarding(_) => None,
-            phase => phase.run(),
-        }
-    }
-
     /// Whether a silent coordinator has to end something.
-    pub const fn needs_lease(&self) -> bool {
-        !matches!(self.phase, Phase::Idle | Phase::HandingIn { .. } | Phase::Discarding(_))
+    pub(super) const fn needs_lease(&self) -> bool {
+        !matches!(self.phase, Phase::Idle | Phase::HandingIn { .. })
     }
 
     /// What follows from `event`. Messages about a run that is not the one at hand change nothing.
     #[must_use]
-    pub fn step(mut self, event: Event) -> (Self, Vec<Action>) {
+    pub(super) fn step(mut self, event: Event) -> (Self, Vec<Action>) {
         let actions = match event {
             Event::Assign(run) => self.assign(run),
             Event::Start { run, at_ns } => self.start(run, at_ns),
@@ -252,7 +241,7 @@ impl State {
             // All is stored: new work releases the old.
             Phase::HandingIn { stored: true, .. } => {
                 self.phase = Phase::Preparing(run);
-                vec![Action::Drop, Action::Prepare]
+                vec![Action::DropRun, Action::Prepare]
             }
             Phase::Preparing(held) if *held == run => vec![],
             Phase::Ready(held) if *held == run => vec![Action::SendReady(run)],
@@ -293,22 +282,12 @@ impl State {
         vec![Action::StopEngine { mode, reason }]
     }
 
+    /// Nobody wants anything of the run any more.
     fn forget(&mut self) -> Vec<Action> {
         match &self.phase {
-            Phase::Idle | Phase::Discarding(_) => vec![],
+            Phase::Idle => vec![],
             Phase::Preparing(_) => self.idle(vec![Action::AbandonPreparing]),
-            Phase::HandingIn { .. } => self.idle(vec![Action::Drop]),
-            Phase::Ready(run) => {
-                // Nothing was executed: the run may come again.
-                self.phase = Phase::Discarding(run.clone());
-                let reason = NotStarted::AgentLost;
-                vec![Action::StopEngine { mode: StopMode::Abort, reason }]
-            }
-            Phase::Running(run) | Phase::Draining(run) => {
-                self.phase = Phase::Discarding(run.clone());
-                let reason = NotStarted::AgentLost;
-                vec![Action::StopEngine { mode: StopMode::Abort, reason }]
-            }
+            _ => self.idle(vec![Action::DropRun]),
         }
     }
 
@@ -325,25 +304,19 @@ impl State {
         self.idle(vec![Action::SendNotReady { run, why: Refusal::Failed { kind, detail } }])
     }
 
-    fn ended(&mut self, mut actions: Vec<Action>) -> Vec<Action> {
-        match &self.phase {
-            Phase::Ready(run) | Phase::Running(run) | Phase::Draining(run) => {
-                let run = run.clone();
-                self.remember(run.clone());
-                self.phase = Phase::HandingIn { run, stored: false };
-                actions
-            }
-            Phase::Discarding(_) => {
-                actions.push(Action::Drop);
-                self.idle(actions)
-            }
-            _ => vec![],
-        }
+    fn ended(&mut self, actions: Vec<Action>) -> Vec<Action> {
+        let (Phase::Ready(run) | Phase::Running(run) | Phase::Draining(run)) = &self.phase else {
+            return vec![];
+        };
+        let run = run.clone();
+        self.remember(run.clone());
+        self.phase = Phase::HandingIn { run, stored: false };
+        actions
     }
 
     fn stored(&mut self) -> Vec<Action> {
         match &mut self.phase {
-            Phase::HandingIn { .. } if self.leaving => self.idle(vec![Action::Drop]),
+            Phase::HandingIn { .. } if self.leaving => self.idle(vec![Action::DropRun]),
             Phase::HandingIn { stored, .. } => {
                 *stored = true;
                 vec![]
@@ -363,8 +336,8 @@ impl State {
             Phase::Ready(_) | Phase::Running(_) => {
                 self.halt(StopMode::Drain, NotStarted::AgentLost)
             }
-            Phase::HandingIn { stored: true, .. } => self.idle(vec![Action::Drop]),
-            Phase::HandingIn { .. } | Phase::Draining(_) | Phase::Discarding(_) => vec![],
+            Phase::HandingIn { stored: true, .. } => self.idle(vec![Action::DropRun]),
+            Phase::HandingIn { .. } | Phase::Draining(_) => vec![],
         }
     }
 

@@ -21,7 +21,7 @@ const KEPT_BYTES: usize = 64 * 1024 * 1024;
 
 /// One run's results on their way.
 #[derive(Debug)]
-pub struct Uplink {
+pub(super) struct Uplink {
     run: RunId,
     agent: AgentName,
     epoch: Epoch,
@@ -45,7 +45,7 @@ struct Limit {
 
 impl Uplink {
     /// For the results of `run`.
-    pub fn new(run: RunId, agent: AgentName, epoch: Epoch) -> Self {
+    pub(super) fn new(run: RunId, agent: AgentName, epoch: Epoch) -> Self {
         Self {
             run,
             agent,
@@ -61,7 +61,7 @@ impl Uplink {
     }
 
     /// Takes an interval's results. After the one with a completion nothing more is taken.
-    pub fn push(
+    pub(super) fn push(
         &mut self,
         interval: Interval,
         stats: Stats,
@@ -78,11 +78,8 @@ impl Uplink {
             Some(newest) if full => merge(newest, interval, &stats, gauges, completion),
             _ => {
                 self.settle();
-                let key = SnapshotKey {
-                    agent: self.agent.clone(),
-                    epoch: self.epoch,
-                    seq: self.next,
-                };
+                let key =
+                    SnapshotKey { agent: self.agent.clone(), epoch: self.epoch, seq: self.next };
                 self.next = self.next.next();
                 let run = self.run.clone();
                 self.newest = Some(Snapshot { run, key, interval, stats, gauges, completion });
@@ -106,12 +103,12 @@ impl Uplink {
 
     /// Whether [`take_unsent`](Self::take_unsent) has something. While as much as allowed is out and not acknowledged,
     /// the newest waits.
-    pub fn has_unsent(&self) -> bool {
+    pub(super) fn has_unsent(&self) -> bool {
         self.sent < self.kept.len() || (self.newest.is_some() && !self.is_full())
     }
 
     /// The next snapshot that did not go out on the present stream; it is now taken for sent.
-    pub fn take_unsent(&mut self) -> Option<v1::Snapshot> {
+    pub(super) fn take_unsent(&mut self) -> Option<v1::Snapshot> {
         if self.sent == self.kept.len() && !self.is_full() {
             self.settle();
         }
@@ -121,12 +118,12 @@ impl Uplink {
     }
 
     /// The stream is gone: what is not acknowledged goes out again, in order, on the next one.
-    pub fn stream_lost(&mut self) {
+    pub(super) fn stream_lost(&mut self) {
         self.sent = 0;
     }
 
     /// The coordinator has number `seq` on disk. An acknowledgement covers this one number.
-    pub fn ack(&mut self, seq: SnapshotSeq) {
+    pub(super) fn ack(&mut self, seq: SnapshotSeq) {
         let Some(index) = self.kept.iter().position(|(snapshot, _)| snapshot.seq == seq.0) else {
             return;
         };
@@ -139,22 +136,17 @@ impl Uplink {
     }
 
     /// Whether the last snapshot was taken, and all are on the coordinator's disk.
-    pub fn is_handed_in(&self) -> bool {
+    pub(super) fn is_handed_in(&self) -> bool {
         self.complete && self.unacknowledged() == 0
     }
 
-    /// Whether the last snapshot was taken.
-    pub fn is_complete(&self) -> bool {
-        self.complete
-    }
-
     /// Snapshots that the coordinator did not acknowledge.
-    pub fn unacknowledged(&self) -> usize {
+    pub(super) fn unacknowledged(&self) -> usize {
         self.kept.len() + usize::from(self.newest.is_some())
     }
 
     /// The run.
-    pub fn run(&self) -> &RunId {
+    pub(super) fn run(&self) -> &RunId {
         &self.run
     }
 }
@@ -186,8 +178,7 @@ mod tests {
     use super::*;
 
     fn uplink(snapshots: usize) -> Uplink {
-        let mut uplink =
-            Uplink::new("r1".parse().unwrap(), "lab1".parse().unwrap(), Epoch(7));
+        let mut uplink = Uplink::new("r1".parse().unwrap(), "lab1".parse().unwrap(), Epoch(7));
         uplink.limit.snapshots = snapshots;
         uplink
     }
