@@ -3,6 +3,12 @@
 //! Load and control share nothing but bounded queues. The engine's workers are threads of their own; the session with
 //! the coordinator runs on another thread, so that load can never starve a heartbeat.
 
+pub mod capacity;
+pub mod cli;
 pub mod clock;
 pub mod engine;
 mod http;
+mod identity;
+pub mod resolve;
+pub mod selfcheck;
+pub mod session;

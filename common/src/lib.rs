@@ -7,11 +7,12 @@
 //! The way of a run through this crate:
 //!
 //! ```text
-//! plan::parse ─▶ plan::compile ─▶ Plan ─ assign::split ─▶ Assignment × N ─ wire ─▶ agents
+//! plan::load ─▶ Plan ─ assign::split ─▶ Assignment × N ─ wire ─▶ agents
 //! agents ─ wire ─▶ stats::Snapshot × many ─ stats::Totals ─▶ report::build ─▶ Report
 //! ```
 
 pub mod assign;
+pub mod capacity;
 pub mod id;
 pub mod outcome;
 pub mod plan;

@@ -1,7 +1,24 @@
-//! Numbers for people: byte counts and durations with their unit. Parsing of the same lives here too, so that what is
-//! printed can be read back.
+//! Numbers for people: counts, byte counts and durations with their unit.
 
 use std::{fmt, time::Duration};
+
+/// A number of things, printed with separators: 1,000,000.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Count(pub u64);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+        for (index, digit) in digits.chars().enumerate() {
+            if index > 0 && (digits.len() - index).is_multiple_of(3) {
+                text.push(',');
+            }
+            text.push(digit);
+        }
+        f.pad(&text)
+    }
+}
 
 /// A number of bytes, printed with a decimal unit (1 kB = 1,000 B).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,7 +74,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounding_never_prints_a_thousand_of_a_unit() {
+    fn numbers_are_separated_and_rounding_never_prints_a_thousand_of_a_unit() {
+        assert_eq!(Count(999).to_string(), "999");
+        assert_eq!(Count(1_000).to_string(), "1,000");
+        assert_eq!(Count(12_345_678).to_string(), "12,345,678");
         assert_eq!(ByteCount(999).to_string(), "999 B");
         assert_eq!(ByteCount(999_999).to_string(), "1.0 MB");
         assert_eq!(Nanos(999_999).to_string(), "1.00 ms");

@@ -1,1 +1,114 @@
-//! The engine: worker threads that make load.
+//! The engine: worker threads that make load and record what happens.
+//!
+//! A worker owns its connections, its share of the requests and its accounts, and shares nothing that a request would
+//! touch. Once a second it hands its accounts over through a bounded queue; [`Engine::next`] adds the workers' parts up.
+
+mod budget;
+mod closed;
+mod collector;
+mod command;
+mod job;
+mod reach;
+mod ready;
+mod route;
+mod share;
+mod slots;
+mod timeline;
+mod worker;
+
+use std::{io, sync::Arc, thread::JoinHandle, time::Instant};
+
+use inrush_common::{outcome::NotStarted, plan::Load};
+use tokio::sync::watch;
+
+pub(crate) use self::timeline::Timeline;
+use self::{
+    collector::Collector,
+    command::Command,
+    reach::Reach,
+    share::Share,
+    worker::{Assigned, Shared},
+};
+pub use self::{
+    collector::EngineInterval,
+    command::StopMode,
+    job::{ConnectFailed, FirstConnection, Job, connect_first},
+};
+
+/// The load of one run, made by threads of its own. Dropping it aborts the load and waits for the threads.
+#[derive(Debug)]
+pub struct Engine {
+    command: watch::Sender<Command>,
+    collector: Collector,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Engine {
+    /// Starts the worker threads, which wait for [`start`](Self::start).
+    ///
+    /// # Errors
+    /// When the system gives no thread or no file for a runtime.
+    pub fn spawn(job: Job) -> io::Result<Self> {
+        if job.workload.requests.is_empty() || job.addresses.is_empty() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a job needs at least one request and one target address",
+            ));
+        }
+        let Load::Closed(load) = &job.workload.load;
+        let shares = Share::split(load, job.workers.get());
+        let (command, commands) = watch::channel(Command::default());
+        let shared = Arc::new(Shared {
+            workload: job.workload,
+            addresses: job.addresses,
+            sources: job.sources,
+            reach: Reach::default(),
+            failed: false.into(),
+        });
+        let mut links = Vec::with_capacity(shares.len());
+        let mut threads = Vec::with_capacity(shares.len());
+        let mut first = job.first_connection;
+        for share in shares {
+            let (reporter, link) = collector::link();
+            let assigned = Assigned {
+                share,
+                shared: Arc::clone(&shared),
+                commands: commands.clone(),
+                reporter,
+                first: first.take(),
+            };
+            links.push(link);
+            threads.push(assigned.spawn()?);
+        }
+        let collector = Collector::new(links, shared.workload.requests.len());
+        Ok(Self { command, collector, threads })
+    }
+
+    /// Says when the run starts. Only the first call counts.
+    pub fn start(&self, at: Instant) {
+        self.command.send_if_modified(|command| command.start(at));
+    }
+
+    /// Stops the load; what has not begun is accounted for with `reason`. Before the start, that is everything.
+    /// [`StopMode::Abort`] after [`StopMode::Drain`] ends the waiting; the first reason stays.
+    pub fn stop(&self, mode: StopMode, reason: NotStarted) {
+        self.command.send_if_modified(|command| command.stop(mode, reason));
+    }
+
+    /// The next interval of the run, one per second; the last has a `completion`, and after it comes `None`.
+    ///
+    /// Cancel safe. Needs a runtime with a timer.
+    pub async fn next(&mut self) -> Option<EngineInterval> {
+        self.collector.next().await
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.stop(StopMode::Abort, NotStarted::Aborted);
+        for thread in self.threads.drain(..) {
+            // A worker catches its own panic and reports it.
+            drop(thread.join());
+        }
+    }
+}

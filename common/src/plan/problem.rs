@@ -28,8 +28,86 @@ pub struct Problem {
     pub help: String,
 }
 
+impl Problem {
+    /// Something that refuses the plan.
+    pub(crate) fn error(
+        code: &'static str,
+        span: Range<usize>,
+        message: impl Into<String>,
+        label: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        let (message, label, help) = (message.into(), label.into(), help.into());
+        Self { code, severity: Severity::Error, message, span, label, help }
+    }
+
+    /// Something that is probably not meant.
+    pub(crate) fn warning(
+        code: &'static str,
+        span: Range<usize>,
+        message: impl Into<String>,
+        label: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, span, message, label, help) }
+    }
+
+    /// Whether this refuses the plan.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
+}
+
+macro_rules! codes {
+    ($($name:ident = $code:literal, $meaning:literal;)*) => {
+        /// The codes of all problems; they never change their meaning.
+        pub mod code {
+            $(#[doc = $meaning] pub const $name: &str = $code;)*
+
+            /// Every code with what it means, in the order of the reference.
+            pub const ALL: &[(&str, &str)] = &[$(($code, $meaning)),*];
+        }
+    };
+}
+
+codes! {
+    ENCODING = "plan::encoding", "The file is not UTF-8 text.";
+    TOO_LARGE = "plan::too_large", "The plan is larger than a plan can be.";
+    EMPTY = "plan::empty", "The plan holds no keys at all.";
+    SYNTAX = "plan::syntax", "The text is not TOML.";
+    DUPLICATE_KEY = "plan::duplicate_key", "A key or a table stands in the plan twice.";
+    UNKNOWN_KEY = "plan::unknown_key", "There is no such key here.";
+    NOT_AVAILABLE = "plan::not_available", "Inrush knows of this, but this version cannot do it.";
+    WRONG_TYPE = "plan::wrong_type", "The value is of another type than the key wants.";
+    MISSING_KEY = "plan::missing_key", "A key that every plan needs is missing.";
+    MISSING_UNIT = "plan::missing_unit", "A duration is a bare number.";
+    BAD_DURATION = "plan::bad_duration", "A duration cannot be read.";
+    OUT_OF_RANGE = "plan::out_of_range", "A value is below or above what the key allows.";
+    BAD_NAME = "plan::bad_name", "The plan's name cannot be shown in lists.";
+    NO_LOAD = "plan::no_load", "The plan does not say how load is made.";
+    TWO_LOADS = "plan::two_loads", "The plan has more than one load model.";
+    NO_END = "plan::no_end", "Neither a count nor a duration ends the run.";
+    BAD_URL = "plan::bad_url", "The URL cannot be requested.";
+    BAD_URL_CHARACTER = "plan::bad_url_character", "A character cannot stand in a URL.";
+    CREDENTIALS_IN_URL = "plan::credentials_in_url", "The URL holds a user name or a password.";
+    FRAGMENT = "plan::fragment", "The URL's fragment is not sent (warning).";
+    BAD_METHOD = "plan::bad_method", "The HTTP method cannot be used.";
+    BAD_HEADER_NAME = "plan::bad_header_name", "A header name holds what a header name cannot.";
+    BAD_HEADER_VALUE = "plan::bad_header_value", "A header value holds what a header value cannot.";
+    REFUSED_HEADER = "plan::refused_header", "Inrush itself must write this header.";
+    DUPLICATE_HEADER = "plan::duplicate_header", "A header's name stands in the plan twice.";
+    TWO_BODIES = "plan::two_bodies", "The plan has both `body` and `body_file`.";
+    BODY_FILE = "plan::body_file", "The body file cannot be read, or is too large.";
+    BAD_STATUS = "plan::bad_status", "Not a status code, nor a range of them.";
+    DUPLICATE_STATUS = "plan::duplicate_status", "A status code is listed twice (warning).";
+    BAD_CHOICE = "plan::bad_choice", "Not one of the words the key takes.";
+    IDLE_CONNECTIONS = "plan::idle_connections", "There are more connections than requests (warning).";
+    MANY_MORE = "plan::many_more", "There are more problems than anyone would read.";
+    ENDLESS_RAMP = "plan::endless_ramp", "The ramp takes as long as the run, or longer (warning).";
 }

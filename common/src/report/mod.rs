@@ -2,12 +2,21 @@
 //!
 //! Renderers see only [`Report`].
 
+mod agents;
+mod build;
+mod distribution;
 mod facts;
+mod ledger;
 mod model;
+mod names;
+mod series;
+mod verdict;
 
+pub use build::build;
 pub use facts::{AgentFacts, ClockOffset, Loss, RunFacts};
 pub use model::{
     AgentRow, AgentState, Bytes, Connections, Distribution, ErrorRow, Ledger, Model, PhaseRow,
     PlanInfo, Rates, Reason, ReasonCode, Report, RequestRow, RunInfo, RunOutcome, SCHEMA,
     SeriesRow, Skew, SplitByOutcome, StatusRow, Verdict, VerdictStatus,
 };
+pub use verdict::{Rule, rules};

@@ -25,10 +25,10 @@ pub struct Report {
     pub verdict: Verdict,
     /// Which load model made the load.
     pub model: Model,
-    /// From the first agent's start to the last completed request (or the last instant of load), in seconds.
-    /// Every rate is a count divided by this.
+    /// From the agreed start to the end of the last interval in which a request began, ended or was in flight, in
+    /// seconds; 0 when there was none. Every rate is a count divided by this.
     pub duration_s: f64,
-    /// How far apart the agents started.
+    /// How far apart the agents started; null unless two agents said when.
     pub start_skew: Option<Skew>,
     /// The accounts of the run.
     pub ledger: Ledger,
@@ -176,7 +176,7 @@ pub enum ReasonCode {
     Incomplete,
     /// Local ports or files ran out.
     LocalLimits,
-    /// Not all connections of the plan were made.
+    /// Not all connections of the plan were made though the run went to its end.
     UnmadeConnections,
     /// An agent's CPU was used up.
     AgentCpu,
@@ -223,7 +223,7 @@ pub struct Ledger {
     pub failed: u64,
     /// Planned and not begun; null when the plan has no count.
     pub not_started: Option<u64>,
-    /// The same by reason, reasons without any left out.
+    /// The same by reason, reasons without any left out. While the run goes on, what is still to come is `pending`.
     pub not_started_by_reason: BTreeMap<String, u64>,
     /// Begun and neither answered nor failed when the load stopped.
     pub in_flight_at_end: u64,
@@ -285,19 +285,28 @@ pub struct SplitByOutcome {
 /// A distribution. Percentiles from p90 up are null with fewer than 10/(1−q) samples.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Distribution {
     /// Samples, those above the top included.
     pub count: u64,
+    /// Lower edge of the lowest bucket with a sample.
     pub min_ns: Option<u64>,
+    /// Arithmetic mean; null when a sample was above the top.
     pub mean_ns: Option<u64>,
+    /// Median: upper edge of its bucket, as for all percentiles.
     pub p50_ns: Option<u64>,
+    /// Null with fewer than 100 samples.
     pub p90_ns: Option<u64>,
+    /// Null with fewer than 200 samples.
     pub p95_ns: Option<u64>,
+    /// Null with fewer than 1,000 samples.
     pub p99_ns: Option<u64>,
+    /// Null with fewer than 10,000 samples.
     pub p99_9_ns: Option<u64>,
+    /// Null with fewer than 100,000 samples.
     pub p99_99_ns: Option<u64>,
+    /// Upper edge of the highest bucket with a sample; null when a sample was above the top.
     pub max_ns: Option<u64>,
+    /// Standard deviation; null when a sample was above the top.
     pub stdev_ns: Option<u64>,
     /// Samples above the histograms' top of one hour.
     pub overflow: u64,
@@ -332,29 +341,40 @@ pub struct ErrorRow {
 /// One request of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "as in the report")]
 pub struct RequestRow {
+    /// Its name in the plan.
     pub name: String,
+    /// Its accounts. `planned` and `not_started` are null when the plan has several requests: they share its count.
     pub ledger: Ledger,
+    /// Its rates, over the run's duration.
     pub rates: Rates,
+    /// Its bytes.
     pub bytes: Bytes,
+    /// Its response times.
     pub response_time: SplitByOutcome,
+    /// Its service times.
     pub service_time: SplitByOutcome,
+    /// Its responses by status code.
     pub status: Vec<StatusRow>,
+    /// Its failures without a response.
     pub errors: Vec<ErrorRow>,
 }
 
 /// One phase of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "as in the report")]
 pub struct PhaseRow {
+    /// Its name; a plan without phases has one, called `main`.
     pub name: String,
     /// Whether its requests are in the report's distributions.
     pub measured: bool,
+    /// How long it took, in seconds.
     pub duration_s: f64,
+    /// Its accounts.
     pub ledger: Ledger,
+    /// Its rates, over its duration.
     pub rates: Rates,
+    /// Its response times.
     pub response_time: SplitByOutcome,
 }
 
@@ -394,7 +414,7 @@ pub struct AgentRow {
     pub worker_lag: Distribution,
     /// Share of its workers' CPU used, 0 to 1 (more if control adds to it): mean over its intervals.
     pub cpu_mean: Option<f64>,
-    /// The busiest interval.
+    /// The busiest interval of at least half a second.
     pub cpu_peak: Option<f64>,
     /// Most memory resident.
     pub resident_peak_bytes: Option<u64>,
@@ -402,7 +422,7 @@ pub struct AgentRow {
     pub clock_offset_ns: Option<i64>,
     /// The comparison may be off by this much.
     pub clock_bound_ns: Option<u64>,
-    /// Start of its load after the earliest agent's.
+    /// Start of its load after the earliest agent's; null when it is not known.
     pub started_after_ns: Option<u64>,
 }
 

@@ -6,31 +6,15 @@ use hdrhistogram::serialization::{
     Deserializer, Serializer as _, V2DeflateSerializer, V2Serializer,
 };
 
+use super::encoding::{self, HistogramError};
+
 /// The one shape, as it is compared when an agent says hello: values of another shape would merge without complaint
 /// and be wrong.
 pub const SHAPE: &str = "ns 1000..3600000000000 3";
 
-const LOWEST_NS: u64 = 1_000;
-const HIGHEST_NS: u64 = 3_600_000_000_000;
-const DIGITS: u8 = 3;
-
-/// Why bytes are not a histogram of ours.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum HistogramError {
-    /// Not an HdrHistogram V2 encoding.
-    #[error("not an HdrHistogram V2 encoding: {0}")]
-    Encoding(String),
-    /// A histogram, but of another shape.
-    #[error("a histogram of shape ns {low}..{high} {digits}, expected {SHAPE}")]
-    Shape {
-        /// Lowest discernible value.
-        low: u64,
-        /// Highest trackable value.
-        high: u64,
-        /// Significant digits.
-        digits: u8,
-    },
-}
+pub(super) const LOWEST_NS: u64 = 1_000;
+pub(super) const HIGHEST_NS: u64 = 3_600_000_000_000;
+pub(super) const DIGITS: u8 = 3;
 
 /// Durations in nanoseconds, 1 µs to 1 h at three significant digits (buckets about 0.1 % wide, at least 512 ns).
 ///
@@ -49,13 +33,16 @@ fn empty_counts() -> Box<hdrhistogram::Histogram<u64>> {
 
 impl Histogram {
     /// Records one duration.
+    #[inline]
     pub fn record(&mut self, nanos: u64) {
         if nanos > HIGHEST_NS {
             self.overflow += 1;
             return;
         }
         let counts = self.counts.get_or_insert_with(empty_counts);
-        counts.record(nanos).expect("the value is within the shape");
+        // A recorded 0 would leave the largest value unset, and the histogram unequal to its own decoded encoding. 0
+        // and 1 have one bucket.
+        counts.record(nanos.max(1)).expect("the value is within the shape");
     }
 
     /// Adds all samples of `other`.
@@ -163,21 +150,26 @@ impl Histogram {
         bytes
     }
 
-    /// The reverse of [`to_v2`](Self::to_v2) and [`to_v2_deflate`](Self::to_v2_deflate).
+    /// The reverse of [`to_v2`](Self::to_v2), for bytes from anybody.
     ///
     /// # Errors
-    /// When the bytes are no histogram, or one of another shape.
-    pub fn from_encoded(bytes: &[u8], overflow: u64) -> Result<Self, HistogramError> {
+    /// When the bytes are no histogram, one of another shape, or one of more samples than an interval can have. That is
+    /// found before memory is taken.
+    pub fn from_v2(bytes: &[u8], overflow: u64) -> Result<Self, HistogramError> {
+        if !bytes.is_empty() {
+            encoding::check(bytes)?;
+        }
+        Self::from_own_v2(bytes, overflow)
+    }
+
+    /// The same for bytes that were encoded by this process.
+    pub(super) fn from_own_v2(bytes: &[u8], overflow: u64) -> Result<Self, HistogramError> {
         if bytes.is_empty() {
             return Ok(Self { counts: None, overflow });
         }
         let counts: hdrhistogram::Histogram<u64> = Deserializer::new()
             .deserialize(&mut &*bytes)
             .map_err(|error| HistogramError::Encoding(error.to_string()))?;
-        let (low, high, digits) = (counts.low(), counts.high(), counts.sigfig());
-        if (low, high, digits) != (LOWEST_NS, HIGHEST_NS, DIGITS) {
-            return Err(HistogramError::Shape { low, high, digits });
-        }
         Ok(Self { counts: Some(Box::new(counts)), overflow })
     }
 }

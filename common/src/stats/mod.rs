@@ -4,12 +4,16 @@
 //! run are the sum over its snapshots, each counted once: addition is associative and commutative, the empty
 //! `Stats` are its identity, and [`Totals`] makes it idempotent by the snapshot's key.
 
+mod counters;
+mod encoding;
 mod histogram;
 mod snapshot;
-mod stats;
 mod totals;
 
-pub use histogram::{Histogram, HistogramError, SHAPE};
+pub use counters::{
+    ConnectionStats, EXAMPLE_BYTES, Example, RequestStats, Sample, Stats, StatusCount, Times,
+};
+pub use encoding::HistogramError;
+pub use histogram::{Histogram, SHAPE};
 pub use snapshot::{Completion, Gauges, Interval, Snapshot, SnapshotKey};
-pub use stats::{ConnectionStats, Example, RequestStats, Sample, Stats, StatusCount, Times};
 pub use totals::{AgentTotals, IntervalTotals, Totals};

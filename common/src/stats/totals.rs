@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Completion, Gauges, Histogram, Interval, Snapshot, SnapshotKey, Stats};
-use crate::id::{AgentName, SnapshotSeq};
+use crate::id::{AgentName, Epoch, SnapshotSeq};
 
 /// The accounts of a run so far: a pure function of the *set* of snapshots given, whatever their order and however
 /// often each came.
@@ -11,7 +11,7 @@ use crate::id::{AgentName, SnapshotSeq};
 pub struct Totals {
     seen: BTreeSet<SnapshotKey>,
     agents: BTreeMap<AgentName, AgentTotals>,
-    seconds: BTreeMap<u64, Histogram>,
+    seconds: BTreeMap<u64, Encoded>,
 }
 
 /// One agent's part.
@@ -19,10 +19,22 @@ pub struct Totals {
 pub struct AgentTotals {
     /// The sum over its snapshots.
     pub stats: Stats,
-    /// Its intervals by number, for time series.
-    pub intervals: BTreeMap<SnapshotSeq, IntervalTotals>,
+    /// Its intervals by process and number, for time series.
+    pub intervals: BTreeMap<(Epoch, SnapshotSeq), IntervalTotals>,
+    /// Why it ended, and in which snapshot it said so.
+    completion: Option<((Epoch, SnapshotSeq), Completion)>,
+}
+
+impl AgentTotals {
     /// Why it ended; from its last snapshot.
-    pub completion: Option<Completion>,
+    pub fn completion(&self) -> Option<&Completion> {
+        self.completion.as_ref().map(|(_, completion)| completion)
+    }
+
+    /// Its latest interval: how things stood when it was last heard of.
+    pub fn last_interval(&self) -> Option<&IntervalTotals> {
+        self.intervals.last_key_value().map(|(_, interval)| interval)
+    }
 }
 
 /// What is kept of one snapshot beside the sums: few numbers, no histogram.
@@ -41,10 +53,31 @@ pub struct IntervalTotals {
 }
 
 impl IntervalTotals {
+    fn new(snapshot: &Snapshot) -> Self {
+        let mut interval = Self {
+            interval: snapshot.interval,
+            gauges: snapshot.gauges,
+            started: 0,
+            succeeded: 0,
+            failed: 0,
+        };
+        for request in &snapshot.stats.requests {
+            interval.started += request.started;
+            interval.succeeded += request.succeeded;
+            interval.failed += request.failed;
+        }
+        interval
+    }
+
     /// The second of the run's timeline that the interval belongs to: the one its middle lies in.
     pub const fn second(&self) -> u64 {
         let middle = self.interval.from_ns + (self.interval.to_ns - self.interval.from_ns) / 2;
         middle / 1_000_000_000
+    }
+
+    /// Whether there was load: something began, ended or was under way.
+    pub const fn is_active(&self) -> bool {
+        self.started + self.succeeded + self.failed + self.gauges.in_flight > 0
     }
 }
 
@@ -54,26 +87,32 @@ impl Totals {
         if !self.seen.insert(snapshot.key.clone()) {
             return false;
         }
+        let interval = IntervalTotals::new(snapshot);
+        let place = (snapshot.key.epoch, snapshot.key.seq);
         let agent = self.agents.entry(snapshot.key.agent.clone()).or_default();
         agent.stats.add_interval(&snapshot.stats);
-        if snapshot.completion.is_some() {
-            agent.completion.clone_from(&snapshot.completion);
+        agent.intervals.insert(place, interval);
+        if let Some(completion) = &snapshot.completion
+            // The latest, so that the order of addition does not matter.
+            && agent.completion.as_ref().is_none_or(|(earlier, _)| *earlier < place)
+        {
+            agent.completion = Some((place, completion.clone()));
         }
-        let total = snapshot.stats.total();
-        let interval = IntervalTotals {
-            interval: snapshot.interval,
-            gauges: snapshot.gauges,
-            started: total.started,
-            succeeded: total.succeeded,
-            failed: total.failed,
-        };
-        let mut response_time = total.succeeded_times.response_time;
-        response_time.add(&total.failed_times.response_time);
-        let second = self.seconds.entry(interval.second()).or_default();
-        response_time.add(second);
-        *second = response_time;
-        agent.intervals.insert(snapshot.key.seq, interval);
+        self.add_second(interval.second(), &snapshot.stats);
         true
+    }
+
+    fn add_second(&mut self, second: u64, stats: &Stats) {
+        let mut response_time = Histogram::default();
+        for request in &stats.requests {
+            response_time.add(&request.succeeded_times.response_time);
+            response_time.add(&request.failed_times.response_time);
+        }
+        let kept = self.seconds.entry(second).or_default();
+        if !response_time.is_empty() {
+            response_time.add(&kept.decode());
+            *kept = Encoded::from(&response_time);
+        }
     }
 
     /// The agents that handed in anything, by name.
@@ -81,9 +120,9 @@ impl Totals {
         &self.agents
     }
 
-    /// The fleet's response times (succeeded and failed) by second of the run's timeline.
-    pub const fn seconds(&self) -> &BTreeMap<u64, Histogram> {
-        &self.seconds
+    /// The fleet's response times (succeeded and failed) in one second of the run's timeline.
+    pub fn second(&self, second: u64) -> Histogram {
+        self.seconds.get(&second).map(Encoded::decode).unwrap_or_default()
     }
 
     /// The fleet's sum.
@@ -93,5 +132,27 @@ impl Totals {
             fleet.add_parallel(&agent.stats);
         }
         fleet
+    }
+}
+
+/// A histogram that waits: a few KB instead of 190 KiB, so that an hour of seconds stays below 20 MB. Adding to it
+/// costs about 30 µs more than adding to one that is open, far less than decoding the snapshot did.
+///
+/// Equal samples have equal bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Encoded {
+    v2: Box<[u8]>,
+    overflow: u64,
+}
+
+impl Encoded {
+    fn decode(&self) -> Histogram {
+        Histogram::from_own_v2(&self.v2, self.overflow).expect("these bytes were encoded here")
+    }
+}
+
+impl From<&Histogram> for Encoded {
+    fn from(histogram: &Histogram) -> Self {
+        Self { v2: histogram.to_v2().into(), overflow: histogram.overflow() }
     }
 }

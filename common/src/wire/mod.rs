@@ -1,1 +1,40 @@
 //! Between the domain's types and the wire's messages.
+//!
+//! To the wire is `From`; from the wire is `TryFrom`, because bytes come from strangers: a message may be anything.
+//! What does not fit is refused with the field's path ([`WireError`]), and nothing is allocated by a length that
+//! only the message claims. What an old or a new peer may leave out has its default; what it must not make up (an
+//! unknown error class, a count beyond any plan) is an error.
+
+mod error;
+mod snapshot;
+mod stats;
+mod workload;
+
+pub use error::WireError;
+pub use snapshot::{decode_snapshot, encode_snapshot};
+
+/// Most requests in a plan. Each has its own histograms, about 190 KiB each once used.
+pub const MAX_REQUESTS: usize = 256;
+
+/// Largest count of anything in one message: more than any plan asks for, and small enough that thousands of them
+/// can be added.
+pub const MAX_COUNT: u64 = 1_000_000_000_000_000;
+
+/// Latest instant on a run's timeline, 31 days: the report has a row for each second.
+pub const MAX_TIMELINE_NS: u64 = 31 * 24 * 3_600 * 1_000_000_000;
+
+/// Longest detail kept of a stranger's words, in bytes. What is longer is cut.
+const MAX_DETAIL_BYTES: usize = 1_000;
+
+fn count(field: &str, count: u64) -> Result<u64, WireError> {
+    if count <= MAX_COUNT {
+        Ok(count)
+    } else {
+        Err(WireError::new(field, format!("at most {MAX_COUNT}, got {count}")))
+    }
+}
+
+fn cut(mut text: String, bytes: usize) -> String {
+    text.truncate(text.floor_char_boundary(bytes));
+    text
+}

@@ -6,7 +6,7 @@ use super::Histogram;
 use crate::outcome::{ErrorClass, NotStarted, Outcome};
 
 /// Longest error example kept, in bytes.
-const EXAMPLE_BYTES: usize = 300;
+pub const EXAMPLE_BYTES: usize = 300;
 
 /// One completed request, as the engine measured it. Times in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

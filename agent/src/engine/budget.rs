@@ -1,0 +1,127 @@
+//! Which requests a worker may still begin. Exactly its share is begun: never more.
+
+use std::time::Duration;
+
+use inrush_common::stats::Stats;
+
+use crate::clock;
+
+/// What is left of a worker's share.
+///
+/// A request is claimed before a connection is opened for it, so that no connection is opened for nothing, and
+/// counted as begun when it is sent (or when the connection for it cannot be made).
+#[derive(Debug)]
+pub(super) struct Budget {
+    /// `None`: as many as the time allows.
+    left: Option<u64>,
+    ends_ns: u64,
+    closed: bool,
+    begun: u64,
+    kinds: usize,
+}
+
+impl Budget {
+    /// For `kinds` kinds of requests, which take turns.
+    pub(super) fn new(requests: Option<u64>, duration: Option<Duration>, kinds: usize) -> Self {
+        let ends_ns = duration.map_or(u64::MAX, clock::nanos);
+        Self { left: requests, ends_ns, closed: false, begun: 0, kinds }
+    }
+
+    /// Takes the right to begin one request.
+    pub(super) fn claim(&mut self, now_ns: u64) -> bool {
+        if self.is_spent() || now_ns >= self.ends_ns {
+            return false;
+        }
+        if let Some(left) = &mut self.left {
+            *left -= 1;
+        }
+        true
+    }
+
+    /// Gives back a right that was not used.
+    pub(super) fn release(&mut self) {
+        if let Some(left) = &mut self.left {
+            *left += 1;
+        }
+    }
+
+    /// Counts a claimed request as begun and says of which kind it is.
+    pub(super) fn begin(&mut self, stats: &mut Stats) -> usize {
+        let kind = self.next_kind();
+        self.begun += 1;
+        stats.requests[kind].started += 1;
+        kind
+    }
+
+    /// The kind that the next request will have.
+    pub(super) fn next_kind(&self) -> usize {
+        usize::try_from(self.begun % self.kinds as u64).unwrap_or(0)
+    }
+
+    /// Nothing begins any more.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// Whether nothing will begin any more, unless a claimed request is given back.
+    pub(super) fn is_spent(&self) -> bool {
+        self.closed || self.left == Some(0)
+    }
+
+    /// Whether the time for beginning is over.
+    pub(super) fn is_over(&self, now_ns: u64) -> bool {
+        now_ns >= self.ends_ns
+    }
+
+    /// What will never begin, by kind.
+    pub(super) fn left_by_kind(&self) -> Vec<u64> {
+        let left = self.left.unwrap_or(0);
+        let kinds = self.kinds as u64;
+        (0..kinds)
+            .map(|kind| {
+                let turn = (kind + kinds - self.begun % kinds) % kinds;
+                left.saturating_sub(turn).div_ceil(kinds)
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_begun_to_the_last_and_no_further() {
+        let mut stats = Stats::new(2);
+        let mut budget = Budget::new(Some(5), None, 2);
+        assert!(budget.claim(0));
+        budget.release();
+        let mut begun = 0;
+        while budget.claim(u64::MAX - 1) {
+            assert_eq!(budget.begin(&mut stats), begun % 2);
+            begun += 1;
+            let left: u64 = budget.left_by_kind().iter().sum();
+            assert_eq!(begun as u64 + left, 5);
+        }
+        assert_eq!(begun, 5);
+        assert_eq!((stats.requests[0].started, stats.requests[1].started), (3, 2));
+    }
+
+    #[test]
+    fn what_is_left_goes_on_with_the_turns() {
+        let mut stats = Stats::new(3);
+        let mut budget = Budget::new(Some(6), None, 3);
+        assert!(budget.claim(0));
+        budget.begin(&mut stats);
+        assert_eq!(budget.left_by_kind(), [1, 2, 2]);
+    }
+
+    #[test]
+    fn nothing_begins_after_the_end_or_a_close() {
+        let mut budget = Budget::new(None, Some(Duration::from_nanos(10)), 1);
+        assert!(budget.claim(9) && !budget.claim(10) && budget.is_over(10));
+        budget.close();
+        assert!(!budget.claim(0) && budget.is_spent());
+        assert_eq!(budget.left_by_kind(), [0]);
+    }
+}

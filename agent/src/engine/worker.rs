@@ -1,0 +1,320 @@
+//! A worker: one thread, one runtime, its part of the load.
+
+use std::{
+    any::Any,
+    future::{Future, poll_fn},
+    io,
+    net::{IpAddr, SocketAddr},
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::{Pin, pin},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    task::{Context, Poll},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use inrush_common::{
+    outcome::NotStarted,
+    plan::Workload,
+    stats::{Completion, Stats},
+};
+use tokio::{
+    runtime::Runtime,
+    sync::watch,
+    time::{Sleep, sleep_until},
+};
+
+use super::{
+    Timeline,
+    closed::{Closed, OpenedBefore},
+    collector::{End, Reporter},
+    command::{Command, Stop, StopMode},
+    job::FirstConnection,
+    reach::Reach,
+    share::Share,
+};
+use crate::clock;
+
+/// A worker looks at deadlines, orders and its own lateness this often, or more often where a timeout of the plan is short:
+/// timeouts are kept to 1/64 of their length or to 1 ms, whichever is longer.
+const LONGEST_TICK: Duration = Duration::from_millis(10);
+const SHORTEST_TICK: Duration = Duration::from_millis(1);
+const TICKS_PER_TIMEOUT: u32 = 64;
+
+/// The runtime's timer counts whole milliseconds: to be late by less is not the worker's doing.
+const TIMER_STEP: Duration = Duration::from_millis(1);
+
+/// The runtime's timer is left for an exact one so long before the start.
+const EXACT_WAIT: Duration = Duration::from_millis(2);
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// What the workers of one engine have in common. Read only, but for [`Reach`].
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) workload: Workload,
+    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) sources: Vec<IpAddr>,
+    pub(super) reach: Reach,
+    /// A worker has failed: the others stop.
+    pub(super) failed: AtomicBool,
+}
+
+/// Everything one worker needs.
+#[derive(Debug)]
+pub(super) struct Assigned {
+    pub(super) share: Share,
+    pub(super) shared: Arc<Shared>,
+    pub(super) commands: watch::Receiver<Command>,
+    pub(super) reporter: Reporter,
+    pub(super) first: Option<FirstConnection>,
+}
+
+impl Assigned {
+    /// Starts the thread.
+    pub(super) fn spawn(self) -> io::Result<JoinHandle<()>> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            // All work is in one future: after each of its turns it is the driver's turn.
+            .event_interval(1)
+            .build()?;
+        std::thread::Builder::new()
+            .name(format!("worker-{}", self.share.worker()))
+            .spawn(move || self.run(&runtime))
+    }
+
+    fn run(mut self, runtime: &Runtime) {
+        let Some(start) = runtime.block_on(self.wait_for_start()) else {
+            return self.end_before_start();
+        };
+        let _runtime = runtime.enter();
+        let timeline = Timeline::new(start);
+        let mut reporter = self.reporter;
+        let mut worker =
+            Worker::new(&self.shared, &self.share, self.commands, timeline, self.first);
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            runtime.block_on(worker.run(&mut reporter));
+        }));
+        if ran.is_err() {
+            self.shared.failed.store(true, Relaxed);
+        }
+        reporter.end(worker.end(ran.err()));
+    }
+
+    /// The start instant, when it has come; `None` when there is a stop before.
+    async fn wait_for_start(&mut self) -> Option<Instant> {
+        let command = self.commands.wait_for(|it| it.start.is_some() || it.stop.is_some()).await;
+        let command = command.map(|command| *command).unwrap_or(ABANDONED);
+        let start = command.start.filter(|_| command.stop.is_none())?;
+        let almost = start.checked_sub(EXACT_WAIT).unwrap_or(start);
+        tokio::select! {
+            biased;
+            _ = self.commands.wait_for(|command| command.stop.is_some()) => return None,
+            () = sleep_until(almost.into()) => {}
+        }
+        std::thread::sleep(start.saturating_duration_since(clock::now()));
+        Some(start)
+    }
+
+    fn end_before_start(mut self) {
+        let command = self.commands.borrow_and_update().to_owned();
+        let reason = command.stop.map_or(NotStarted::Aborted, |stop| stop.reason);
+        let timeline = Timeline::new(clock::now());
+        let mut worker = Worker::new(&self.shared, &self.share, self.commands, timeline, None);
+        worker.stop(Stopping { until_ns: 0, reason, completion: stopped(reason) });
+        self.reporter.end(worker.end(None));
+    }
+}
+
+/// The engine is gone and cannot be asked, or another worker has failed.
+const ABANDONED: Command = Command {
+    start: None,
+    stop: Some(Stop { mode: StopMode::Abort, reason: NotStarted::Aborted }),
+};
+
+/// How a run is coming to its end.
+#[derive(Debug)]
+struct Stopping {
+    until_ns: u64,
+    reason: NotStarted,
+    completion: Completion,
+}
+
+fn stopped(reason: NotStarted) -> Completion {
+    match reason {
+        NotStarted::LeaseExpired => Completion::LeaseExpired,
+        _ => Completion::Stopped,
+    }
+}
+
+struct Worker {
+    closed: Closed,
+    commands: watch::Receiver<Command>,
+    shared: Arc<Shared>,
+    timeline: Timeline,
+    tick: Duration,
+    next_tick_ns: u64,
+    next_report_ns: u64,
+    stopping: Option<Stopping>,
+}
+
+impl Worker {
+    /// Within the runtime.
+    fn new(
+        shared: &Arc<Shared>,
+        share: &Share,
+        commands: watch::Receiver<Command>,
+        timeline: Timeline,
+        first: Option<FirstConnection>,
+    ) -> Self {
+        let workload = &shared.workload;
+        let first = first.and_then(|first| {
+            let (address, connect_ns) = (first.address, first.connect_ns);
+            let stream = tokio::net::TcpStream::from_std(first.stream).ok()?;
+            Some(OpenedBefore { stream, address, connect_ns })
+        });
+        let tick = workload.timeout.min(workload.connect_timeout) / TICKS_PER_TIMEOUT;
+        Self {
+            closed: Closed::new(shared, share, timeline, first),
+            commands,
+            shared: Arc::clone(shared),
+            timeline,
+            tick: tick.clamp(SHORTEST_TICK, LONGEST_TICK),
+            next_tick_ns: 0,
+            next_report_ns: SECOND_NS,
+            stopping: None,
+        }
+    }
+
+    async fn run(&mut self, reporter: &mut Reporter) {
+        let mut timer = pin!(sleep_until(self.timeline.at(0).into()));
+        let turns = poll_fn(|cx| self.turn(cx, timer.as_mut(), reporter));
+        // Fairness between the connections is the turn's business; there is nothing else on this thread.
+        tokio::task::unconstrained(turns).await;
+    }
+
+    fn turn(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut timer: Pin<&mut Sleep>,
+        reporter: &mut Reporter,
+    ) -> Poll<()> {
+        while timer.as_mut().poll(cx).is_ready() {
+            self.tick(reporter);
+            timer.as_mut().reset(self.timeline.at(self.next_tick_ns).into());
+        }
+        let again = self.closed.turn(cx.waker());
+        if self.closed.is_done() {
+            return Poll::Ready(());
+        }
+        if again {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    fn tick(&mut self, reporter: &mut Reporter) {
+        let now = self.timeline.now_ns();
+        self.record_lag(now);
+        if self.shared.failed.load(Relaxed) {
+            self.obey(now, ABANDONED);
+        } else if self.commands.has_changed().unwrap_or(true) {
+            let command = self.commands.has_changed().map(|_| *self.commands.borrow_and_update());
+            self.obey(now, command.unwrap_or(ABANDONED));
+        }
+        if self.stopping.is_none() {
+            self.look_for_an_end(now);
+        }
+        self.closed.sweep(now);
+        if self.stopping.as_ref().is_some_and(|stopping| stopping.until_ns <= now) {
+            self.closed.abandon();
+        }
+        if now >= self.next_report_ns {
+            let second = now / SECOND_NS;
+            self.next_report_ns = (second + 1) * SECOND_NS;
+            let (open, in_flight) = self.closed.gauges();
+            reporter.report(second, self.closed.stats(), open, in_flight);
+        }
+    }
+
+    /// Each tick that should have been is recorded: one long stall is many late ticks.
+    fn record_lag(&mut self, now: u64) {
+        let (step, tick) = (clock::nanos(TIMER_STEP), clock::nanos(self.tick));
+        while self.next_tick_ns <= now {
+            let late = (now - self.next_tick_ns).saturating_sub(step);
+            self.closed.stats().worker_lag.record(late);
+            self.next_tick_ns += tick;
+        }
+    }
+
+    fn obey(&mut self, now: u64, command: Command) {
+        let Some(Stop { mode, reason }) = command.stop else { return };
+        let until_ns = match mode {
+            StopMode::Drain => self.grace_from(now),
+            StopMode::Abort => now,
+        };
+        match &mut self.stopping {
+            Some(stopping) => stopping.until_ns = stopping.until_ns.min(until_ns),
+            None => self.stop(Stopping { until_ns, reason, completion: stopped(reason) }),
+        }
+    }
+
+    fn look_for_an_end(&mut self, now: u64) {
+        let limit = self.shared.workload.give_up_after;
+        if self.closed.is_over(now) {
+            self.stop(Stopping {
+                until_ns: self.grace_from(now),
+                reason: NotStarted::DurationEnded,
+                completion: Completion::Finished,
+            });
+        } else if self.shared.reach.is_hopeless(now, limit) {
+            let last = self.closed.last_connect_error();
+            let text = last.map_or_else(
+                || format!("{}: no answer to a connection attempt", self.shared.addresses[0]),
+                str::to_owned,
+            );
+            self.stop(Stopping {
+                until_ns: now,
+                reason: NotStarted::TargetUnreachable,
+                completion: Completion::TargetUnreachable(text),
+            });
+        }
+    }
+
+    fn grace_from(&self, now: u64) -> u64 {
+        now.saturating_add(clock::nanos(self.shared.workload.grace))
+    }
+
+    fn stop(&mut self, stopping: Stopping) {
+        self.closed.stop_beginning();
+        self.stopping = Some(stopping);
+    }
+
+    /// Closes the accounts.
+    fn end(mut self, panic: Option<Box<dyn Any + Send>>) -> End {
+        let complete = self.closed.is_complete();
+        self.closed.abandon();
+        let stopping = self.stopping.take();
+        let reason = stopping.as_ref().map_or(NotStarted::Aborted, |stopping| stopping.reason);
+        self.closed.settle(reason);
+        let completion = match (panic, stopping) {
+            (Some(panic), _) => {
+                Completion::Internal(format!("a worker failed: {}", words(&*panic)))
+            }
+            (None, Some(stopping)) if !complete => stopping.completion,
+            (None, _) => Completion::Finished,
+        };
+        let (_, in_flight) = self.closed.gauges();
+        let stats: Stats = std::mem::take(self.closed.stats());
+        End { at_ns: self.timeline.now_ns(), stats, in_flight, completion }
+    }
+}
+
+fn words(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words")
+}

@@ -1,0 +1,150 @@
+//! Which class an error belongs to: from where the request stood, what the stream did, and what hyper said.
+//!
+//! Pure, and without hyper's words: its error texts are examples for people, never matched.
+
+use std::io;
+
+use inrush_common::outcome::ErrorClass;
+use rustix::io::Errno;
+
+use super::io::StreamState;
+
+/// Where an exchange stood when it broke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// No complete response head yet.
+    Head,
+    /// The head was there, the body was not.
+    Body,
+}
+
+/// What hyper found wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Complaint {
+    /// The response head is larger than accepted.
+    TooLarge,
+    /// The response head is none.
+    Parse,
+    /// Something else: the stream's state tells what.
+    Other,
+}
+
+impl From<&hyper::Error> for Complaint {
+    fn from(error: &hyper::Error) -> Self {
+        if error.is_parse_too_large() {
+            Self::TooLarge
+        } else if error.is_parse() {
+            Self::Parse
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// All that is known of an exchange that broke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Broken {
+    pub(crate) stage: Stage,
+    pub(crate) stream: StreamState,
+    pub(crate) complaint: Complaint,
+    /// Whether one byte of the response came.
+    pub(crate) answered: bool,
+    /// Whether the connection had served a request before.
+    pub(crate) reused: bool,
+}
+
+/// The class of an exchange that broke.
+pub(crate) fn exchange(broken: Broken) -> ErrorClass {
+    match broken.complaint {
+        Complaint::TooLarge => return ErrorClass::HeaderTooLarge,
+        Complaint::Parse => return ErrorClass::HeaderParse,
+        Complaint::Other => {}
+    }
+    let silent = !broken.answered;
+    match (broken.stage, broken.stream) {
+        (_, StreamState::Ended | StreamState::ReadFailed | StreamState::WriteFailed)
+            if silent && broken.reused =>
+        {
+            ErrorClass::ClosedOnReuse
+        }
+        (Stage::Head, StreamState::Ended) if silent => ErrorClass::ClosedBeforeResponse,
+        (Stage::Head, StreamState::WriteFailed) if silent => ErrorClass::SendFailed,
+        (_, StreamState::ReadFailed | StreamState::WriteFailed) => ErrorClass::Reset,
+        // It ended within the head: what came is no head.
+        (Stage::Head, StreamState::Ended) => ErrorClass::HeaderParse,
+        (Stage::Body, StreamState::Ended) => ErrorClass::BodyTruncated,
+        (Stage::Body, StreamState::Open) => ErrorClass::BodyDecode,
+        (Stage::Head, StreamState::Open) => ErrorClass::Protocol,
+    }
+}
+
+/// The class of an exchange that took too long.
+pub(crate) fn timeout(stage: Stage) -> ErrorClass {
+    match stage {
+        Stage::Head => ErrorClass::ResponseTimeout,
+        Stage::Body => ErrorClass::BodyTimeout,
+    }
+}
+
+/// The class of a connection attempt that failed.
+pub(crate) fn connect(error: &io::Error) -> ErrorClass {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::MFILE | Errno::NFILE) => ErrorClass::FdExhausted,
+        // With a source address bound without a port, a full range shows as "in use" on older kernels.
+        Some(Errno::ADDRNOTAVAIL | Errno::ADDRINUSE) => ErrorClass::LocalPortExhausted,
+        Some(Errno::CONNREFUSED) => ErrorClass::ConnectRefused,
+        Some(Errno::TIMEDOUT) => ErrorClass::ConnectTimeout,
+        Some(_) => ErrorClass::ConnectUnreachable,
+        None if error.kind() == io::ErrorKind::TimedOut => ErrorClass::ConnectTimeout,
+        None => ErrorClass::ConnectUnreachable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_way_to_break_has_its_class() {
+        use Complaint::{Other, Parse, TooLarge};
+        use ErrorClass as E;
+        use Stage::{Body, Head};
+        use StreamState::{Ended, Open, ReadFailed, WriteFailed};
+        // stage, stream, complaint, answered, reused
+        let cases = [
+            ((Head, Ended, Other, false, false), E::ClosedBeforeResponse),
+            ((Head, Ended, Other, false, true), E::ClosedOnReuse),
+            ((Head, ReadFailed, Other, false, true), E::ClosedOnReuse),
+            ((Head, WriteFailed, Other, false, true), E::ClosedOnReuse),
+            ((Head, ReadFailed, Other, false, false), E::Reset),
+            ((Head, WriteFailed, Other, false, false), E::SendFailed),
+            ((Head, ReadFailed, Other, true, true), E::Reset),
+            ((Head, WriteFailed, Other, true, false), E::Reset),
+            ((Head, Ended, Other, true, true), E::HeaderParse),
+            ((Head, Open, Parse, true, false), E::HeaderParse),
+            ((Head, Ended, Parse, true, false), E::HeaderParse),
+            ((Head, Open, TooLarge, true, true), E::HeaderTooLarge),
+            ((Head, Open, Other, true, true), E::Protocol),
+            ((Body, Ended, Other, true, true), E::BodyTruncated),
+            ((Body, ReadFailed, Other, true, false), E::Reset),
+            ((Body, WriteFailed, Other, true, false), E::Reset),
+            ((Body, Open, Other, true, false), E::BodyDecode),
+        ];
+        for ((stage, stream, complaint, answered, reused), class) in cases {
+            let broken = Broken { stage, stream, complaint, answered, reused };
+            assert_eq!(exchange(broken), class, "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn limits_of_this_machine_are_told_from_a_target_that_is_not_there() {
+        let class = |errno: Errno| connect(&io::Error::from(errno));
+        assert_eq!(class(Errno::MFILE), ErrorClass::FdExhausted);
+        assert_eq!(class(Errno::NFILE), ErrorClass::FdExhausted);
+        assert_eq!(class(Errno::ADDRNOTAVAIL), ErrorClass::LocalPortExhausted);
+        assert_eq!(class(Errno::CONNREFUSED), ErrorClass::ConnectRefused);
+        assert_eq!(class(Errno::TIMEDOUT), ErrorClass::ConnectTimeout);
+        assert_eq!(class(Errno::HOSTUNREACH), ErrorClass::ConnectUnreachable);
+        assert_eq!(class(Errno::NETUNREACH), ErrorClass::ConnectUnreachable);
+    }
+}

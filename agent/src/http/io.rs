@@ -1,0 +1,175 @@
+//! A socket that keeps books: bytes in and out, when the first and the last byte came, and how it broke.
+
+use std::{
+    cell::Cell,
+    io::{self, IoSlice},
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll},
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
+
+use crate::engine::Timeline;
+
+/// What happened to the byte stream itself, whatever HTTP made of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum StreamState {
+    /// Nothing wrong.
+    #[default]
+    Open,
+    /// The peer ended its side.
+    Ended,
+    /// Reading failed: reset.
+    ReadFailed,
+    /// Writing failed: reset, or the peer had closed.
+    WriteFailed,
+}
+
+/// The books of one connection, for the exchange on it now.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    timeline: Timeline,
+    bytes_in: Cell<u64>,
+    bytes_out: Cell<u64>,
+    first_read: Cell<Option<u64>>,
+    last_read: Cell<u64>,
+    state: Cell<StreamState>,
+}
+
+impl Meter {
+    pub(crate) fn new(timeline: Timeline) -> Self {
+        Self {
+            timeline,
+            bytes_in: Cell::new(0),
+            bytes_out: Cell::new(0),
+            first_read: Cell::new(None),
+            last_read: Cell::new(0),
+            state: Cell::default(),
+        }
+    }
+
+    /// Opens a new page: what follows belongs to the next exchange.
+    pub(crate) fn begin(&self) {
+        self.bytes_in.set(0);
+        self.bytes_out.set(0);
+        self.first_read.set(None);
+    }
+
+    pub(crate) fn bytes_in(&self) -> u64 {
+        self.bytes_in.get()
+    }
+
+    pub(crate) fn bytes_out(&self) -> u64 {
+        self.bytes_out.get()
+    }
+
+    /// When the first byte of the exchange came, in nanoseconds of the run.
+    pub(crate) fn first_read(&self) -> Option<u64> {
+        self.first_read.get()
+    }
+
+    /// When the latest byte came, in nanoseconds of the run.
+    pub(crate) fn last_read(&self) -> u64 {
+        self.last_read.get()
+    }
+
+    pub(crate) fn state(&self) -> StreamState {
+        self.state.get()
+    }
+
+    fn read(&self, bytes: usize) {
+        if bytes == 0 {
+            return self.broke(StreamState::Ended);
+        }
+        // The one reading of the clock per response that came in one piece.
+        let now = self.timeline.now_ns();
+        self.last_read.set(now);
+        if self.first_read.get().is_none() {
+            self.first_read.set(Some(now));
+        }
+        self.bytes_in.set(self.bytes_in.get() + bytes as u64);
+    }
+
+    /// Only the first failure counts: what follows is its consequence.
+    fn broke(&self, how: StreamState) {
+        if self.state.get() == StreamState::Open {
+            self.state.set(how);
+        }
+    }
+
+    fn wrote(&self, result: &Poll<io::Result<usize>>) {
+        match result {
+            Poll::Ready(Ok(bytes)) => self.bytes_out.set(self.bytes_out.get() + *bytes as u64),
+            Poll::Ready(Err(_)) => self.broke(StreamState::WriteFailed),
+            Poll::Pending => {}
+        }
+    }
+}
+
+/// The socket, and its meter.
+#[derive(Debug)]
+pub(crate) struct Metered {
+    stream: TcpStream,
+    meter: Rc<Meter>,
+}
+
+impl Metered {
+    pub(crate) fn new(stream: TcpStream, meter: Rc<Meter>) -> Self {
+        Self { stream, meter }
+    }
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        match &result {
+            Poll::Ready(Ok(())) => self.meter.read(buffer.filled().len() - before),
+            Poll::Ready(Err(_)) => self.meter.broke(StreamState::ReadFailed),
+            Poll::Pending => {}
+        }
+        result
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.meter.wrote(&result);
+        result
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.meter.wrote(&result);
+        result
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

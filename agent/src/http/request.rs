@@ -1,0 +1,130 @@
+//! A request of the plan, made ready once.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Uri, header};
+use http_body_util::Full;
+use inrush_common::plan::{self, Expect};
+
+/// The body of every request: one piece, not copied.
+pub(crate) type Body = Full<Bytes>;
+
+/// A request with everything in it that does not vary.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    method: Method,
+    target: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+    /// Which answers are successes.
+    pub(crate) expect: Expect,
+}
+
+impl Prepared {
+    /// Adds what HTTP asks for and the plan leaves out: `Host`, and the length of an empty body where the method
+    /// announces one. The length of any other body is written by hyper.
+    pub(crate) fn new(request: &plan::Request) -> Self {
+        let mut headers = HeaderMap::with_capacity(request.headers.len() + 2);
+        let given = |name| request.headers.iter().any(|header| header.name == name);
+        if !given(header::HOST)
+            && let Some(host) = host(&request.url)
+        {
+            headers.insert(header::HOST, host);
+        }
+        for header in &request.headers {
+            headers.append(header.name.clone(), header.value.clone());
+        }
+        let announces = [Method::POST, Method::PUT, Method::PATCH].contains(&request.method);
+        let framed = given(header::CONTENT_LENGTH) || given(header::TRANSFER_ENCODING);
+        if request.body.is_empty() && announces && !framed {
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
+        Self {
+            method: request.method.clone(),
+            target: origin_form(&request.url),
+            headers,
+            body: request.body.clone(),
+            expect: request.expect.clone(),
+        }
+    }
+
+    /// Bytes of the body.
+    pub(crate) fn body_len(&self) -> usize {
+        self.body.len()
+    }
+
+    /// One copy to send. Names, values, target and body are shared, not copied.
+    pub(crate) fn to_http(&self) -> http::Request<Body> {
+        let mut request = http::Request::new(Full::new(self.body.clone()));
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.target.clone();
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+}
+
+/// Host and port as the URL has them, without user information.
+fn host(url: &Uri) -> Option<HeaderValue> {
+    let authority = url.authority()?.as_str();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    HeaderValue::from_str(host).ok()
+}
+
+fn origin_form(url: &Uri) -> Uri {
+    url.path_and_query().map_or_else(Uri::default, |path| Uri::from(path.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderName;
+    use inrush_common::plan::Header;
+
+    use super::*;
+
+    fn request(method: Method, url: &str, headers: &[(&str, &str)]) -> plan::Request {
+        plan::Request {
+            name: "it".to_owned(),
+            method,
+            url: url.parse().unwrap(),
+            headers: headers
+                .iter()
+                .map(|(name, value)| Header {
+                    name: name.parse::<HeaderName>().unwrap(),
+                    value: value.parse().unwrap(),
+                })
+                .collect(),
+            body: Bytes::new(),
+            expect: Expect::default(),
+        }
+    }
+
+    #[test]
+    fn the_target_is_path_and_query_and_the_host_has_the_port() {
+        let plan = request(Method::GET, "http://example.test:81/a%20b?q=1&r=c+d", &[]);
+        let sent = Prepared::new(&plan).to_http();
+        assert_eq!(sent.uri().to_string(), "/a%20b?q=1&r=c+d");
+        assert_eq!(sent.headers()[header::HOST], "example.test:81");
+        assert_eq!(sent.headers().len(), 1);
+        let plan = request(Method::GET, "http://[::1]:81", &[]);
+        let sent = Prepared::new(&plan).to_http();
+        assert_eq!(sent.uri().to_string(), "/");
+        assert_eq!(sent.headers()[header::HOST], "[::1]:81");
+    }
+
+    #[test]
+    fn the_plans_own_headers_are_kept_in_order_and_not_doubled() {
+        let own = [("x-a", "1"), ("host", "other.test"), ("x-a", "2")];
+        let sent = Prepared::new(&request(Method::GET, "http://example.test/", &own)).to_http();
+        assert_eq!(sent.headers().get_all("x-a").iter().collect::<Vec<_>>(), ["1", "2"]);
+        assert_eq!(sent.headers().get_all(header::HOST).iter().collect::<Vec<_>>(), ["other.test"]);
+    }
+
+    #[test]
+    fn a_post_without_a_body_says_so_and_a_get_does_not() {
+        let length = |method| {
+            let prepared = Prepared::new(&request(method, "http://example.test/", &[]));
+            prepared.to_http().headers().get(header::CONTENT_LENGTH).cloned()
+        };
+        assert_eq!(length(Method::POST), Some(HeaderValue::from_static("0")));
+        assert_eq!(length(Method::GET), None);
+    }
+}

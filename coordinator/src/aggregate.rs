@@ -1,0 +1,181 @@
+//! What is known of a run while it runs: the figures of its progress.
+//!
+//! This is a view for people, made of what is already stored; the report is derived from the rows. It keeps one histogram
+//! for the whole fleet, so its size does not grow with the number of agents' histograms.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use inrush_common::{
+    id::AgentName,
+    stats::{Histogram, Snapshot},
+};
+use inrush_proto::v1;
+
+/// Shorter intervals (the last one of a run) say little about a rate.
+const SHORTEST_FOR_A_RATE_NS: u64 = 500_000_000;
+
+/// The figures of one run so far.
+#[derive(Debug, Default)]
+pub struct Live {
+    started: u64,
+    completed: u64,
+    failed: u64,
+    response_time: Histogram,
+    agents: BTreeMap<AgentName, Latest>,
+}
+
+/// What an agent's newest snapshot says.
+#[derive(Debug, Default)]
+struct Latest {
+    to_ns: u64,
+    rate: f64,
+    open_connections: u64,
+}
+
+/// What the figures are set beside.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame {
+    /// Since the start.
+    pub elapsed: Duration,
+    /// Requests of the plan.
+    pub planned: Option<u64>,
+    /// Duration of the plan.
+    pub duration: Option<Duration>,
+    /// Agents with a share.
+    pub agents: usize,
+    /// Those of them that are lost.
+    pub lost: usize,
+}
+
+impl Live {
+    /// Counts a snapshot. The caller sees to it that each is given once.
+    pub fn add(&mut self, snapshot: &Snapshot) {
+        let mut completed = 0;
+        for request in &snapshot.stats.requests {
+            self.started += request.started;
+            self.failed += request.failed;
+            completed += request.completed();
+            self.response_time.add(&request.succeeded_times.response_time);
+            self.response_time.add(&request.failed_times.response_time);
+        }
+        self.completed += completed;
+        let latest = self.agents.entry(snapshot.key.agent.clone()).or_default();
+        if snapshot.interval.to_ns < latest.to_ns {
+            return;
+        }
+        latest.to_ns = snapshot.interval.to_ns;
+        latest.open_connections = snapshot.gauges.open_connections;
+        let length = snapshot.interval.to_ns - snapshot.interval.from_ns;
+        if snapshot.completion.is_some() {
+            latest.rate = 0.0;
+        } else if length >= SHORTEST_FOR_A_RATE_NS {
+            latest.rate = completed as f64 * 1e9 / length as f64;
+        }
+    }
+
+    /// An agent's part is over without its word: what it did stays, what it does is nothing.
+    pub fn lose(&mut self, agent: &AgentName) {
+        if let Some(latest) = self.agents.get_mut(agent) {
+            (latest.rate, latest.open_connections) = (0.0, 0);
+        }
+    }
+
+    /// The figures as they are sent to watchers.
+    pub fn progress(&self, frame: Frame) -> v1::Progress {
+        let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        v1::Progress {
+            elapsed_ns: nanos(frame.elapsed),
+            planned: frame.planned,
+            duration_ns: frame.duration.map(nanos),
+            started: self.started,
+            completed: self.completed,
+            failed: self.failed,
+            rate: self.agents.values().map(|agent| agent.rate).sum(),
+            p50_ns: self.response_time.quantile(0.5),
+            p99_ns: self.response_time.quantile(0.99),
+            agents: small(frame.agents),
+            agents_lost: small(frame.lost),
+            open_connections: self.agents.values().map(|agent| agent.open_connections).sum(),
+        }
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    crate::clock::nanos(duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use inrush_common::{
+        id::{Epoch, SnapshotSeq},
+        outcome::Outcome,
+        stats::{Completion, Gauges, Interval, Sample, SnapshotKey, Stats},
+    };
+
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn snapshot(agent: &str, seq: u64, requests: u64, completion: Option<Completion>) -> Snapshot {
+        let mut stats = Stats::new(1);
+        for _ in 0..requests {
+            stats.requests[0].started += 1;
+            stats.requests[0].record(&Sample {
+                outcome: Outcome::Response { status: 200, success: true },
+                response_time: 5_000_000,
+                service_time: Some(5_000_000),
+                schedule_lag: Some(0),
+                ttfb: Some(4_000_000),
+                bytes_out: 10,
+                bytes_in: 10,
+            });
+        }
+        Snapshot {
+            run: "r".parse().unwrap(),
+            key: SnapshotKey {
+                agent: agent.parse().unwrap(),
+                epoch: Epoch(1),
+                seq: SnapshotSeq(seq),
+            },
+            interval: Interval { from_ns: (seq - 1) * SECOND, to_ns: seq * SECOND },
+            stats,
+            gauges: Gauges { open_connections: 7, ..Gauges::default() },
+            completion,
+        }
+    }
+
+    fn frame() -> Frame {
+        let elapsed = Duration::from_secs(2);
+        Frame { elapsed, planned: Some(100), duration: None, agents: 2, lost: 0 }
+    }
+
+    #[test]
+    fn the_rate_is_that_of_each_agents_latest_interval_and_ends_with_its_part() {
+        let mut live = Live::default();
+        live.add(&snapshot("a", 1, 10, None));
+        live.add(&snapshot("b", 1, 20, None));
+        let progress = live.progress(frame());
+        assert_eq!((progress.started, progress.completed), (30, 30));
+        assert_eq!(progress.rate, 30.0);
+        assert_eq!(progress.open_connections, 14);
+        live.add(&snapshot("a", 2, 5, Some(Completion::Finished)));
+        live.lose(&"b".parse().unwrap());
+        let progress = live.progress(frame());
+        assert_eq!((progress.completed, progress.rate, progress.open_connections), (35, 0.0, 7));
+    }
+
+    #[test]
+    fn a_late_snapshot_of_an_earlier_interval_counts_but_is_not_the_latest() {
+        let mut live = Live::default();
+        live.add(&snapshot("a", 2, 10, None));
+        live.add(&snapshot("a", 1, 90, None));
+        let progress = live.progress(frame());
+        assert_eq!((progress.completed, progress.rate), (100, 10.0));
+    }
+
+    #[test]
+    fn without_samples_there_are_no_percentiles() {
+        let progress = Live::default().progress(frame());
+        assert_eq!((progress.p50_ns, progress.p99_ns, progress.rate), (None, None, 0.0));
+    }
+}

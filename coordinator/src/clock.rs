@@ -1,0 +1,38 @@
+//! The one place that reads clocks in the coordinator.
+
+use std::{
+    sync::OnceLock,
+    time::{Duration, Instant, SystemTime},
+};
+
+/// The present on the monotonic clock.
+#[expect(clippy::disallowed_methods, reason = "this is the clock module")]
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+/// The present by the wall clock: for people, never for measuring.
+#[expect(clippy::disallowed_methods, reason = "this is the clock module")]
+pub fn wall() -> SystemTime {
+    SystemTime::now()
+}
+
+/// Nanoseconds since this process first asked: the clock that agents compare theirs with.
+pub fn monotonic_ns() -> u64 {
+    ns_at(now())
+}
+
+/// What [`monotonic_ns`] calls `instant`; 0 for instants before this process first asked.
+pub fn ns_at(instant: Instant) -> u64 {
+    nanos(instant.saturating_duration_since(origin()))
+}
+
+/// A duration in whole nanoseconds; more than 584 years saturate.
+pub fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn origin() -> Instant {
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    *ORIGIN.get_or_init(now)
+}

@@ -1,0 +1,179 @@
+//! One line of progress. A pure function: what it prints is what a log of a CI job shows.
+
+use std::fmt::Write as _;
+
+use inrush_common::units::Nanos;
+use inrush_proto::v1::Progress;
+
+/// What is known of a run, on one line.
+///
+/// `12.0 s · 4,321 of 10,000 (43 %) · 812/s · response time p50 1.20 ms p99 8.40 ms · 3 failed · 4 agents`
+pub fn line(progress: &Progress) -> String {
+    let mut line = format!("{} · {}", seconds(progress.elapsed_ns), done(progress));
+    append(&mut line, format_args!(" · {}/s", grouped(progress.rate.round() as u64)));
+    if progress.completed > 0 {
+        append(
+            &mut line,
+            format_args!(
+                " · response time p50 {} p99 {}",
+                time(progress.p50_ns),
+                time(progress.p99_ns)
+            ),
+        );
+    }
+    append(&mut line, format_args!(" · {} failed", grouped(progress.failed)));
+    append(&mut line, format_args!(" · {}", agents(progress)));
+    line
+}
+
+/// How far the run is, 0 to 1: by requests where they are counted, by time elsewhere, and the further of the two where
+/// both are planned, since whichever comes first ends it.
+pub(super) fn fraction(progress: &Progress) -> f64 {
+    let part = |done: u64, of: Option<u64>| match of {
+        Some(of) if of > 0 => (done as f64 / of as f64).min(1.0),
+        _ => 0.0,
+    };
+    part(progress.completed, progress.planned)
+        .max(part(progress.elapsed_ns, progress.duration_ns))
+}
+
+/// A whole number with thousands set apart.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn done(progress: &Progress) -> String {
+    // Rounded down: 100 % is only said of what is all done.
+    let percent = (fraction(progress) * 100.0).floor();
+    let completed = grouped(progress.completed);
+    match (progress.planned, progress.duration_ns) {
+        (Some(planned), _) => format!("{completed} of {} ({percent} %)", grouped(planned)),
+        (None, Some(duration)) => {
+            format!("{completed} done, {percent} % of {}", seconds(duration))
+        }
+        (None, None) => format!("{completed} done"),
+    }
+}
+
+fn agents(progress: &Progress) -> String {
+    let noun = if progress.agents == 1 { "agent" } else { "agents" };
+    match progress.agents_lost {
+        0 => format!("{} {noun}", progress.agents),
+        lost => format!("{} {noun}, {lost} lost", progress.agents),
+    }
+}
+
+fn seconds(nanos: u64) -> String {
+    format!("{:.1} s", nanos as f64 / 1e9)
+}
+
+fn time(nanos: Option<u64>) -> String {
+    nanos.map_or_else(|| "–".to_owned(), |nanos| Nanos(nanos).to_string())
+}
+
+fn append(line: &mut String, text: std::fmt::Arguments<'_>) {
+    line.write_fmt(text).expect("a String takes all text");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn midway() -> Progress {
+        Progress {
+            elapsed_ns: 12_040_000_000,
+            planned: Some(1_000_000),
+            duration_ns: None,
+            started: 432_200,
+            completed: 432_100,
+            failed: 1_003,
+            rate: 36_008.4,
+            p50_ns: Some(1_204_000),
+            p99_ns: Some(8_390_000),
+            agents: 4,
+            agents_lost: 0,
+            open_connections: 100,
+        }
+    }
+
+    #[test]
+    fn a_counted_run_shows_its_part_done() {
+        assert_eq!(
+            line(&midway()),
+            "12.0 s · 432,100 of 1,000,000 (43 %) · 36,008/s · response time p50 1.20 ms p99 8.39 ms · 1,003 failed \
+             · 4 agents"
+        );
+    }
+
+    #[test]
+    fn a_timed_run_shows_its_time() {
+        let progress = Progress {
+            planned: None,
+            duration_ns: Some(30_000_000_000),
+            failed: 0,
+            agents: 1,
+            ..midway()
+        };
+        assert_eq!(
+            line(&progress),
+            "12.0 s · 432,100 done, 40 % of 30.0 s · 36,008/s · response time p50 1.20 ms p99 8.39 ms · 0 failed · 1 \
+             agent"
+        );
+    }
+
+    #[test]
+    fn before_the_first_answer_there_is_no_percentile() {
+        let progress = Progress {
+            elapsed_ns: 0,
+            completed: 0,
+            failed: 0,
+            rate: 0.0,
+            p50_ns: None,
+            p99_ns: None,
+            ..midway()
+        };
+        assert_eq!(line(&progress), "0.0 s · 0 of 1,000,000 (0 %) · 0/s · 0 failed · 4 agents");
+    }
+
+    #[test]
+    fn too_few_samples_for_a_percentile_make_a_dash() {
+        let progress = Progress { p99_ns: None, ..midway() };
+        assert!(line(&progress).contains("p50 1.20 ms p99 –"), "{}", line(&progress));
+    }
+
+    #[test]
+    fn a_lost_agent_is_said_on_every_line() {
+        let progress = Progress { agents: 3, agents_lost: 1, ..midway() };
+        assert!(line(&progress).ends_with(" · 3 agents, 1 lost"), "{}", line(&progress));
+    }
+
+    #[test]
+    fn a_hundred_per_cent_is_only_said_of_all() {
+        let progress = Progress { completed: 999_999, ..midway() };
+        assert!(line(&progress).contains("(99 %)"), "{}", line(&progress));
+        let progress = Progress { completed: 1_000_000, ..midway() };
+        assert!(line(&progress).contains("(100 %)"), "{}", line(&progress));
+    }
+
+    #[test]
+    fn where_count_and_duration_are_planned_the_nearer_end_counts() {
+        let progress = Progress { duration_ns: Some(15_000_000_000), ..midway() };
+        assert!((fraction(&progress) - 12.04 / 15.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn thousands_are_set_apart() {
+        assert_eq!(
+            [0, 999, 1_000, 12_345, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "12,345", "1,234,567"]
+        );
+    }
+}

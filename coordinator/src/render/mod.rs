@@ -1,0 +1,11 @@
+//! The report for people and for programs. Renderers see only the [`Report`](inrush_common::report::Report), so that
+//! all of them say the same.
+
+mod cell;
+mod json;
+mod section;
+mod table;
+mod text;
+
+pub use json::json;
+pub use text::text;
