@@ -1,5 +1,7 @@
 //! The built `inrush-agent`: exit codes, signals, and the parent's end.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod session_support;
 
 use std::process::Stdio;
