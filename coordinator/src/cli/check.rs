@@ -126,11 +126,9 @@ fn success(expect: &Expect) -> String {
     }
     let ranges: Vec<String> = ranges
         .into_iter()
-        .map(
-            |(first, last)| {
-                if first == last { first.to_string() } else { format!("{first}-{last}") }
-            },
-        )
+        .map(|(first, last)| {
+            if first == last { first.to_string() } else { format!("{first}-{last}") }
+        })
         .collect();
     format!("status {}", ranges.join(", "))
 }

@@ -85,9 +85,7 @@ async fn address_of(target: &mut Process) -> Result<String, CliError> {
         Ok(_) => {
             let evidence = target.ended().await;
             let last_words = target.last_words().await;
-            return Err(
-                LocalError::Ended { name: "target".to_owned(), evidence, last_words }.into()
-            );
+            return Err(LocalError::Ended { name: "target".to_owned(), evidence, last_words }.into());
         }
         Err(_) => return Err(late("the target did not say where it listens")),
     }

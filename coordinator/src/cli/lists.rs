@@ -48,8 +48,9 @@ pub(super) async fn runs(
 }
 
 fn agents_table(agents: &[AgentInfo]) -> String {
-    let headings =
-        ["AGENT", "STATE", "WORKERS", "CONNECTIONS", "CLOCK", "VERSION", "HOST", "PEER", "LABELS"];
+    let headings = [
+        "AGENT", "STATE", "WORKERS", "CONNECTIONS", "CLOCK", "VERSION", "HOST", "PEER", "LABELS",
+    ];
     let rows: Vec<_> = agents
         .iter()
         .map(|agent| {
@@ -80,9 +81,10 @@ fn agent_state(agent: &AgentInfo) -> String {
 
 /// The agent's clock against the coordinator's: what the start instant and the timeline rest on.
 fn clock(agent: &AgentInfo) -> String {
-    agent
-        .offset_ns
-        .map_or_else(|| "–".to_owned(), |_| format!("± {}", Nanos(agent.offset_bound_ns)))
+    agent.offset_ns.map_or_else(
+        || "–".to_owned(),
+        |_| format!("± {}", Nanos(agent.offset_bound_ns)),
+    )
 }
 
 fn labels(agent: &AgentInfo) -> String {

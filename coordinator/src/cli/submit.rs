@@ -23,10 +23,7 @@ use crate::{
 ///
 /// # Errors
 /// When the plan is wrong, the coordinator refuses it, or goes away.
-pub(super) async fn submit(
-    args: &SubmitArgs,
-    console: &mut Console<'_>,
-) -> Result<ExitStatus, CliError> {
+pub(super) async fn submit(args: &SubmitArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
     let plan = PlanFile::read(&args.plan, console)?;
     let sink = JsonSink::prepare(args.output.json.as_deref())?;
     let mut interrupts = Interrupts::catch()?;
@@ -51,10 +48,7 @@ pub(super) async fn submit(
 ///
 /// # Errors
 /// When there is no such run, or the coordinator goes away.
-pub(super) async fn watch(
-    args: &WatchArgs,
-    console: &mut Console<'_>,
-) -> Result<ExitStatus, CliError> {
+pub(super) async fn watch(args: &WatchArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
     let sink = JsonSink::prepare(args.output.json.as_deref())?;
     let mut interrupts = Interrupts::catch()?;
     let mut client = Client::connect(&args.coordinator.coordinator).await?;
@@ -69,10 +63,7 @@ pub(super) async fn watch(
 ///
 /// # Errors
 /// When there is no such run, or it has ended.
-pub(super) async fn cancel(
-    args: &CancelArgs,
-    console: &mut Console<'_>,
-) -> Result<ExitStatus, CliError> {
+pub(super) async fn cancel(args: &CancelArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
     let mut client = Client::connect(&args.coordinator.coordinator).await?;
     let (mode, words) = if args.now {
         (Mode::Abort, "stopping at once")
@@ -81,8 +72,7 @@ pub(super) async fn cancel(
     };
     client.cancel(&args.run, mode).await?;
     let run = &args.run;
-    console
-        .say(&format!("{run}: {words}; its report: {}", command("report", run, client.address())));
+    console.say(&format!("{run}: {words}; its report: {}", command("report", run, client.address())));
     Ok(ExitStatus::Passed)
 }
 

@@ -33,7 +33,8 @@ pub(super) fn fraction(progress: &Progress) -> f64 {
         Some(of) if of > 0 => (done as f64 / of as f64).min(1.0),
         _ => 0.0,
     };
-    part(progress.completed, progress.planned).max(part(progress.elapsed_ns, progress.duration_ns))
+    part(progress.completed, progress.planned)
+        .max(part(progress.elapsed_ns, progress.duration_ns))
 }
 
 /// A whole number with thousands set apart.

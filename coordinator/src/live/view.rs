@@ -37,8 +37,10 @@ impl View {
     /// A view in this style. A bar goes to the terminal on stderr.
     pub fn new(style: Style) -> Self {
         let bar = (style == Style::Bar).then(|| {
-            let bar =
-                ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr_with_hz(8));
+            let bar = ProgressBar::with_draw_target(
+                Some(STEPS),
+                ProgressDrawTarget::stderr_with_hz(8),
+            );
             let template = "{spinner} [{bar:24}] {wide_msg}";
             bar.set_style(
                 ProgressStyle::with_template(template)

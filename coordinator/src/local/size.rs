@@ -150,7 +150,11 @@ fn agents(machine: Machine, wanted: Wanted) -> Result<usize, TooManyHere> {
     Ok(usize::try_from(agents.clamp(1, MOST_AGENTS)).expect("at most 256"))
 }
 
-fn sources(ports: u64, wanted: Wanted, shares: &[u64]) -> Result<Vec<Vec<IpAddr>>, TooManyHere> {
+fn sources(
+    ports: u64,
+    wanted: Wanted,
+    shares: &[u64],
+) -> Result<Vec<Vec<IpAddr>>, TooManyHere> {
     let addresses = match wanted.target {
         TargetReach::Loopback => 1,
         TargetReach::Addresses(addresses) => addresses,

@@ -7,7 +7,6 @@ mod change;
 mod lock;
 mod reader;
 mod schema;
-mod sha256;
 mod writer;
 
 use std::{
