@@ -20,9 +20,10 @@ Examples:
   inrush agent --coordinator 127.0.0.1:7070 --name lab1   … an agent on each machine …
   inrush submit plan.toml                 … and a run over all of them
 
-The report goes to stdout, progress and logs to stderr.
-Exit codes: 0 passed, 2 usage or plan error, 4 run invalid, 5 target unreachable at the start, 6 cancelled by the user,
-7 coordinator or agent error.";
+The report goes to stdout, progress and logs to stderr. Exit codes:
+  0 passed                  2 usage or plan error
+  4 run invalid             5 target unreachable at the start
+  6 cancelled by the user   7 coordinator or agent error";
 
 /// `inrush`
 #[derive(Debug, Parser)]
@@ -32,7 +33,7 @@ pub(super) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-    /// Colour the output.
+    /// Colour the output; auto: on a terminal, unless NO_COLOR is set.
     #[arg(
         long,
         global = true,
@@ -50,12 +51,9 @@ pub(super) struct Cli {
 /// When output is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(super) enum ColorWhen {
-    /// On a terminal, unless NO_COLOR is set.
     #[default]
     Auto,
-    /// Always.
     Always,
-    /// Never.
     Never,
 }
 
@@ -116,9 +114,9 @@ Examples:
   inrush run plan.toml --local-agents 4 --workers 1
   inrush run - < plan.toml
 
-The agents are child processes, and each has its own file limit: by default there is one for every two cores, and more
-where the plan has more connections than one process may open. A machine has about 28,000 local ports for one target
-and source address. With more connections than that, and a target on the loopback interface, each agent gets a source
+The agents are child processes, and each has its own file limit: by default there is one for every two cores, and more \
+where the plan has more connections than one process may open. A machine has about 28,000 local ports for one target \
+and source address. With more connections than that, and a target on the loopback interface, each agent gets a source \
 address of its own (127.0.0.2, 127.0.0.3, …).
 
 Ctrl-C stops the run: the first lets requests in flight finish, the second does not. The report is printed either way.";
@@ -172,9 +170,9 @@ const SUBMIT_EXAMPLES: &str = "\
 Examples:
   inrush submit plan.toml
   inrush submit plan.toml --coordinator 127.0.0.1:7070 --json report.json
-  run=$(inrush submit plan.toml --detach) && inrush report $run
+  run=$(inrush submit plan.toml --detach) && inrush watch $run
 
-The run belongs to the coordinator: if this command goes away, the run goes on, and `inrush watch` comes back to it.
+The run belongs to the coordinator: if this command goes away, the run goes on, and `inrush watch` comes back to it. \
 Ctrl-C stops the run: the first lets requests in flight finish, the second does not.";
 
 /// `inrush submit`
