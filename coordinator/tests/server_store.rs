@@ -151,6 +151,10 @@ async fn runs_that_a_coordinator_left_under_way_are_failed_at_the_next_start() {
         let outcome = RunOutcome::Running;
         let change = Change::State { run: run(name), state, outcome, detail: None };
         store.write(change).await.unwrap();
+        if state != RunState::Queued {
+            let at = SystemTime::UNIX_EPOCH;
+            store.write(Change::Started { run: run(name), at }).await.unwrap();
+        }
     }
     close(writer).await;
     drop(store);

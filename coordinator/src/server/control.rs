@@ -192,6 +192,8 @@ async fn follow(
     loop {
         let update = live.borrow_and_update().clone();
         tokio::select! {
+            // The last update has its place even when the coordinator stops; only who does not read is left.
+            biased;
             sent = out.send(Ok(update)) => if sent.is_err() { return },
             () = stop.cancelled() => return,
         }

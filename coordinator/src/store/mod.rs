@@ -24,7 +24,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 pub use change::{Change, NewAgent, NewRun, Written};
 pub use reader::RunRow;
-pub use writer::Writer;
+pub use writer::{Writer, orphaned};
 
 use crate::run::RunState;
 

@@ -98,23 +98,28 @@ fn commit(connection: &mut Connection, batch: &[Change]) -> Vec<Result<Written, 
     attempt().unwrap_or_else(|error| batch.iter().map(|_| Err(error.clone())).collect())
 }
 
+/// What becomes of a run when its coordinator stops before its end.
+pub const fn orphaned(started: bool) -> (RunOutcome, &'static str) {
+    if started {
+        (RunOutcome::Aborted, "the coordinator stopped during this run")
+    } else {
+        (RunOutcome::Failed, "the coordinator stopped before this run started")
+    }
+}
+
 /// Ends the runs that an earlier process left under way.
 pub(super) fn end_orphans(connection: &Connection) -> Result<(), StoreError> {
-    let sql = format!(
-        "UPDATE runs SET detail = CASE state WHEN ?1 THEN ?2 ELSE ?3 END, state = ?4, outcome = ?5 \
-         WHERE state NOT IN ({})",
-        ended_states()
-    );
-    let ended = connection.execute(
-        &sql,
-        params![
-            RunState::Queued.name(),
-            "the coordinator stopped before this run started",
-            "the coordinator stopped during this run",
-            RunState::Failed.name(),
-            outcome_name(RunOutcome::Failed),
-        ],
-    )?;
+    let mut ended = 0;
+    for (started, condition) in [(true, "IS NOT NULL"), (false, "IS NULL")] {
+        let (outcome, detail) = orphaned(started);
+        let sql = format!(
+            "UPDATE runs SET state = ?1, outcome = ?2, detail = ?3 \
+             WHERE started_at {condition} AND state NOT IN ({})",
+            ended_states()
+        );
+        let values = params![RunState::Failed.name(), outcome_name(outcome), detail];
+        ended += connection.execute(&sql, values)?;
+    }
     if ended > 0 {
         tracing::warn!(runs = ended, "the last coordinator left runs under way: marked as failed");
     }

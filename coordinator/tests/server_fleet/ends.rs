@@ -9,7 +9,7 @@ use inrush_common::{
 };
 use inrush_proto::v1::{self, RunState, cancel_request, not_ready, stop};
 
-use crate::harness::{Agent, Fleet, PLAN, hello, two_at_work};
+use crate::harness::{Agent, Fleet, PLAN, hello, two_at_work, within};
 
 fn with_on_loss(on_loss: &str) -> String {
     format!("{PLAN}[agents]\non_loss = '{on_loss}'\n")
@@ -131,7 +131,16 @@ async fn a_run_under_way_when_the_coordinator_stops_is_failed_and_late_results_s
     let snapshot = lab1.snapshot(&run, 1, &[1; 10]);
     lab1.hand_in(&snapshot).await;
     lab1.acknowledged(1).await;
+    let mut updates = fleet.watch(&run).await;
     let data_dir = fleet.stop().await;
+    let mut told = None;
+    while let Ok(Some(update)) = within("an update", updates.message()).await {
+        told = Some(update);
+    }
+    let told = told.unwrap();
+    assert_eq!(told.state(), RunState::Failed);
+    assert_eq!(told.detail, "the coordinator stopped during this run");
+    assert!(!told.report_json.is_empty(), "watchers get what there is");
     for agent in [&mut lab1, &mut lab2] {
         assert_eq!(agent.stopped().await.mode(), stop::Mode::Abort);
         assert_eq!(agent.refusal().await.message(), "the coordinator is stopping");
@@ -141,7 +150,8 @@ async fn a_run_under_way_when_the_coordinator_stops_is_failed_and_late_results_s
     let (last, report) = fleet.end_of(&run).await;
     assert_eq!(last.state(), RunState::Failed);
     assert_eq!(last.detail, "the coordinator stopped during this run");
-    assert_eq!(report.ledger.completed, 10);
+    assert_eq!((report.run.outcome, report.ledger.completed), (RunOutcome::Aborted, 10));
+    assert_ne!(report.verdict.status, VerdictStatus::Valid);
 
     let mut lab1 =
         Agent::dial(&fleet, v1::Hello { run: run.clone(), ..hello("lab1", 1) }).await.unwrap();

@@ -17,7 +17,7 @@ use crate::{
     registry::{Registry, Work},
     run::{Action, Event, Phase, Rules, RunState, StopMode, new_id},
     server::{Refusal, VERSION, control::to_json, event::Submission},
-    store::{Change, NewAgent, NewRun},
+    store::{Change, NewAgent, NewRun, orphaned},
 };
 
 impl Driver {
@@ -221,17 +221,22 @@ impl Driver {
         self.store.note(Change::Lost { run: run.clone(), agent, loss }).await;
     }
 
-    /// Takes the ended run out, and has its report derived for its watchers.
+    /// Takes the ended run out.
     async fn finish(&mut self) {
-        let Some(entry) = self.runs.pop_front() else { return };
-        let (run, updates) = (entry.id.clone(), entry.updates.subscribe());
-        self.finishing.push((run, updates));
+        if let Some(entry) = self.runs.pop_front() {
+            let last = entry.update(None);
+            self.report_on(entry, last);
+        }
+    }
+
+    /// Has the report of a run derived, which is over for us, and makes it part of the `last` update.
+    fn report_on(&mut self, entry: Entry, mut last: v1::RunUpdate) {
+        self.finishing.push((entry.id.clone(), entry.updates.subscribe()));
         let store = self.store.clone();
         self.tasks.spawn(async move {
             let report = store.report(&entry.id).await.map_err(Refusal::from);
             let found = report
                 .and_then(|report| report.as_ref().map_or_else(|| Err(Refusal::NoRuns), to_json));
-            let mut last = entry.update(None);
             match found {
                 Ok(json) => last.report_json = json.into(),
                 Err(refusal) => {
@@ -276,19 +281,13 @@ impl Driver {
             for agent in agents {
                 self.let_hand_in(agent, entry.id.clone(), clock::now());
             }
-            let detail = if entry.is_under_way() {
-                "the coordinator stopped during this run"
-            } else {
-                "the coordinator stopped before this run started"
-            };
-            let state = RunState::Failed;
+            let (outcome, detail) = orphaned(entry.machine.start().is_some());
             let mut last = entry.update(Some(detail.to_owned()));
+            let state = RunState::Failed;
             last.state = v1::RunState::from(state).into();
-            entry.updates.send_replace(last);
-            let (run, detail) = (entry.id, Some(detail.to_owned()));
-            self.store
-                .note(Change::State { run, state, outcome: RunOutcome::Failed, detail })
-                .await;
+            let (run, detail) = (entry.id.clone(), Some(detail.to_owned()));
+            self.store.note(Change::State { run, state, outcome, detail }).await;
+            self.report_on(entry, last);
         }
     }
 }
