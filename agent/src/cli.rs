@@ -124,6 +124,8 @@ pub fn run(args: AgentArgs) -> ExitCode {
         .with_target(false)
         .with_ansi(io::stderr().is_terminal())
         .with_env_filter(filter)
+        // They would go to stderr too, and panic there when it is gone.
+        .log_internal_errors(false)
         .with_writer(io::stderr);
     if subscriber.try_init().is_err() {
         tracing::debug!("logging was set up before");

@@ -97,9 +97,7 @@ async fn an_agent_with_nothing_to_send_is_ready_without_connecting() {
     let mut conn = coordinator.welcome().await;
     let url = format!("http://{}/", refusing.addr());
     for (run, connections) in [("r1", 3), ("r2", 0)] {
-        conn.assign(run, &workload(&url, connections, 0)).await;
-        conn.ready(run).await;
-        conn.start(run).await;
+        conn.run(run, &workload(&url, connections, 0)).await;
         let results = conn.results().await;
         assert_eq!(results.last().unwrap().completion, Some(Completion::Finished));
         assert_eq!(sum(&results).started, 0);

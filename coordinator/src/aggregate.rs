@@ -6,13 +6,60 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use inrush_common::{
-    id::AgentName,
-    stats::{Histogram, Snapshot},
+    id::{AgentName, RunId, SnapshotSeq},
+    stats::{Histogram, Interval, Snapshot},
 };
 use inrush_proto::v1;
 
 /// Shorter intervals (the last one of a run) say little about a rate.
 const SHORTEST_FOR_A_RATE_NS: u64 = 500_000_000;
+
+/// What progress needs of a snapshot. A decoded snapshot is about a megabyte of histograms, this is some kilobytes:
+/// with a thousand agents that makes the difference for what may wait in a queue.
+#[derive(Debug, Clone)]
+pub struct Digest {
+    /// The run.
+    pub run: RunId,
+    /// The agent.
+    pub agent: AgentName,
+    /// The snapshot's number.
+    pub seq: SnapshotSeq,
+    /// Whether it is the agent's last one.
+    pub last: bool,
+    interval: Interval,
+    started: u64,
+    completed: u64,
+    failed: u64,
+    open_connections: u64,
+    /// All response times, encoded, and those above the top of the shape.
+    response_time: (Vec<u8>, u64),
+}
+
+impl From<&Snapshot> for Digest {
+    fn from(snapshot: &Snapshot) -> Self {
+        let (mut started, mut completed, mut failed) = (0, 0, 0);
+        let mut response_time = Histogram::default();
+        for request in &snapshot.stats.requests {
+            started += request.started;
+            completed += request.completed();
+            failed += request.failed;
+            response_time.add(&request.succeeded_times.response_time);
+            response_time.add(&request.failed_times.response_time);
+        }
+        Self {
+            run: snapshot.run.clone(),
+            agent: snapshot.key.agent.clone(),
+            seq: snapshot.key.seq,
+            last: snapshot.completion.is_some(),
+            interval: snapshot.interval,
+            started,
+            completed,
+            failed,
+            open_connections: snapshot.gauges.open_connections,
+            response_time: (response_time.to_v2(), response_time.overflow()),
+        }
+    }
+}
 
 /// The figures of one run so far.
 #[derive(Debug, Default)]
@@ -49,27 +96,28 @@ pub struct Frame {
 
 impl Live {
     /// Counts a snapshot. The caller sees to it that each is given once.
-    pub fn add(&mut self, snapshot: &Snapshot) {
-        let mut completed = 0;
-        for request in &snapshot.stats.requests {
-            self.started += request.started;
-            self.failed += request.failed;
-            completed += request.completed();
-            self.response_time.add(&request.succeeded_times.response_time);
-            self.response_time.add(&request.failed_times.response_time);
+    pub fn add(&mut self, digest: &Digest) {
+        self.started += digest.started;
+        self.completed += digest.completed;
+        self.failed += digest.failed;
+        let (encoded, overflow) = &digest.response_time;
+        match Histogram::from_v2(encoded, *overflow) {
+            Ok(response_time) => self.response_time.add(&response_time),
+            Err(error) => {
+                tracing::error!(%error, "progress lacks the response times of a snapshot")
+            }
         }
-        self.completed += completed;
-        let latest = self.agents.entry(snapshot.key.agent.clone()).or_default();
-        if snapshot.interval.to_ns < latest.to_ns {
+        let latest = self.agents.entry(digest.agent.clone()).or_default();
+        let Interval { from_ns, to_ns } = digest.interval;
+        if to_ns < latest.to_ns {
             return;
         }
-        latest.to_ns = snapshot.interval.to_ns;
-        latest.open_connections = snapshot.gauges.open_connections;
-        let length = snapshot.interval.to_ns - snapshot.interval.from_ns;
-        if snapshot.completion.is_some() {
+        latest.to_ns = to_ns;
+        latest.open_connections = digest.open_connections;
+        if digest.last {
             latest.rate = 0.0;
-        } else if length >= SHORTEST_FOR_A_RATE_NS {
-            latest.rate = completed as f64 * 1e9 / length as f64;
+        } else if to_ns - from_ns >= SHORTEST_FOR_A_RATE_NS {
+            latest.rate = digest.completed as f64 * 1e9 / (to_ns - from_ns) as f64;
         }
     }
 
@@ -107,16 +155,16 @@ fn nanos(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use inrush_common::{
-        id::{Epoch, SnapshotSeq},
+        id::Epoch,
         outcome::Outcome,
-        stats::{Completion, Gauges, Interval, Sample, SnapshotKey, Stats},
+        stats::{Completion, Gauges, Sample, SnapshotKey, Stats},
     };
 
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn snapshot(agent: &str, seq: u64, requests: u64, completion: Option<Completion>) -> Snapshot {
+    fn snapshot(agent: &str, seq: u64, requests: u64, completion: Option<Completion>) -> Digest {
         let mut stats = Stats::new(1);
         for _ in 0..requests {
             stats.requests[0].started += 1;
@@ -130,7 +178,7 @@ mod tests {
                 bytes_in: 10,
             });
         }
-        Snapshot {
+        let snapshot = Snapshot {
             run: "r".parse().unwrap(),
             key: SnapshotKey {
                 agent: agent.parse().unwrap(),
@@ -141,7 +189,8 @@ mod tests {
             stats,
             gauges: Gauges { open_connections: 7, ..Gauges::default() },
             completion,
-        }
+        };
+        Digest::from(&snapshot)
     }
 
     fn frame() -> Frame {

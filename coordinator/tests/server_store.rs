@@ -64,7 +64,9 @@ fn snapshot(name: &str, epoch: u64, seq: u64) -> Snapshot {
 }
 
 async fn hand_in(store: &Store, snapshot: &Snapshot) -> Written {
-    store.begin_snapshot(snapshot).await.unwrap().await.unwrap().unwrap()
+    let (run, key) = (snapshot.run.clone(), snapshot.key.clone());
+    let payload = inrush_common::wire::encode_snapshot(snapshot);
+    store.write(Change::Snapshot { run, key, payload }).await.unwrap()
 }
 
 async fn close(writer: Writer) {

@@ -1,11 +1,10 @@
 //! The closed model: every connection sends its next request when its last response has ended.
 
 use std::{
-    collections::VecDeque,
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -19,6 +18,7 @@ use tokio::net::TcpStream;
 use super::{
     Timeline,
     budget::Budget,
+    opening::Opening,
     ready::Ready,
     route::Route,
     share::Share,
@@ -35,10 +35,6 @@ use crate::{
     },
 };
 
-/// So many connection attempts of a worker are under way at once. A target's queue for new connections is often 128 long;
-/// what finds it full is dropped by the kernel and tried again only after a second.
-const MAX_CONNECTING: usize = 128;
-
 /// After a failed attempt a slot waits so long, then twice as long each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -48,16 +44,13 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 pub(super) struct Closed {
     slots: Slots,
     ready: Arc<Ready>,
-    /// Slots in state `Queued`: at most one entry per slot.
-    queue: VecDeque<usize>,
-    connecting: usize,
+    opening: Opening,
     first: Option<OpenedBefore>,
     requests: Vec<Prepared>,
     setup: Setup,
     timeline: Timeline,
     timeout_ns: u64,
     connect_timeout_ns: u64,
-    route: Route,
     shared: Arc<Shared>,
     budget: Budget,
     stats: Stats,
@@ -91,14 +84,12 @@ impl Closed {
         Self {
             slots: Slots::new(opens_at, &ready),
             ready,
-            queue: VecDeque::new(),
-            connecting: 0,
+            opening: Opening::new(Route::new(&shared.addresses, &shared.sources, share.worker())),
             first,
             setup: Setup::new(timeline, largest_body),
             timeline,
             timeout_ns: clock::nanos(workload.timeout),
             connect_timeout_ns: clock::nanos(workload.connect_timeout),
-            route: Route::new(&shared.addresses, &shared.sources, share.worker()),
             shared: Arc::clone(shared),
             budget: Budget::new(share.requests(), load.duration, requests.len()),
             stats: Stats::new(requests.len()),
@@ -110,12 +101,15 @@ impl Closed {
     }
 
     /// Polls what wants to be polled. True: more has come up meanwhile.
-    pub(super) fn turn(&mut self, worker: &std::task::Waker) -> bool {
+    ///
+    /// # Errors
+    /// When the system does not say which connection attempts have ended.
+    pub(super) fn turn(&mut self, worker: &Waker) -> io::Result<bool> {
         let ready = Arc::clone(&self.ready);
         ready.begin_turn(worker);
         ready.drain(|index| self.drive(index));
-        self.connect_queued();
-        ready.end_turn()
+        self.open_more()?;
+        Ok(ready.end_turn())
     }
 
     /// Whether there is nothing left to do or to wait for.
@@ -144,14 +138,14 @@ impl Closed {
     /// No request begins any more; those on their way go on.
     pub(super) fn stop_beginning(&mut self) {
         self.budget.close();
-        self.queue.clear();
+        self.opening.clear_queue();
         for index in 0..self.slots.len() {
             match &self.slots.get(index).state {
                 State::Waiting => {}
                 State::Queued => self.budget.release(),
                 State::Connecting(_) => {
                     self.budget.release();
-                    self.connecting -= 1;
+                    self.opening.ended(index);
                 }
                 State::Busy(_) | State::Done => continue,
             }
@@ -210,12 +204,7 @@ impl Closed {
         match &mut slot.state {
             State::Connecting(attempt) => match attempt.connecting.poll(&mut cx) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(())) => self.connected(index),
-                Poll::Ready(Err(error)) => {
-                    let (began, address) = (attempt.began_ns, attempt.address);
-                    self.connecting -= 1;
-                    self.connect_failed(index, address, began, &error);
-                }
+                Poll::Ready(result) => self.attempted(index, result),
             },
             State::Busy(busy) => {
                 let result = busy.exchange.poll(&mut cx);
@@ -258,11 +247,7 @@ impl Closed {
                 Some(opened) => self.use_opened(index, opened),
                 None => self.enqueue(index),
             },
-            State::Connecting(attempt) => {
-                let (began, address) = (attempt.began_ns, attempt.address);
-                self.connecting -= 1;
-                self.connect_failed(index, address, began, &io::ErrorKind::TimedOut.into());
-            }
+            State::Connecting(_) => self.attempted(index, Err(io::ErrorKind::TimedOut.into())),
             State::Busy(busy) => {
                 let class = classify::timeout(busy.exchange.stage());
                 let limit = Duration::from_nanos(self.timeout_ns);
@@ -274,20 +259,30 @@ impl Closed {
 
     fn enqueue(&mut self, index: usize) {
         self.slots.set(index, State::Queued, None);
-        self.queue.push_back(index);
+        self.opening.enqueue(index);
     }
 
     fn connect_queued(&mut self) {
-        while self.connecting < MAX_CONNECTING
-            && let Some(index) = self.queue.pop_front()
-        {
-            self.connect(index);
+        while let Some((index, pair)) = self.opening.next() {
+            self.connect(index, pair);
         }
     }
 
-    fn connect(&mut self, index: usize) {
+    /// Goes on with the attempts that have ended, and begins others.
+    fn open_more(&mut self) -> io::Result<()> {
+        for index in self.opening.answered(&self.slots)? {
+            if let State::Connecting(attempt) = self.slots.state(index) {
+                let result = attempt.connecting.result();
+                self.attempted(index, result);
+                self.drive(index);
+            }
+        }
+        self.connect_queued();
+        Ok(())
+    }
+
+    fn connect(&mut self, index: usize, (address, source): (SocketAddr, Option<IpAddr>)) {
         let now = self.timeline.now_ns();
-        let (address, source) = self.route.next();
         self.shared.reach.attempt(now);
         let slot = self.slots.get(index);
         if slot.failures > 0 {
@@ -296,7 +291,7 @@ impl Closed {
         }
         match Connecting::begin(address, source) {
             Ok(connecting) => {
-                self.connecting += 1;
+                self.opening.began(index);
                 let attempt = Attempt { connecting, address, began_ns: now };
                 let due = now.saturating_add(self.connect_timeout_ns);
                 self.slots.set(index, State::Connecting(Box::new(attempt)), Some(due));
@@ -337,11 +332,15 @@ impl Closed {
         self.slots.set(index, State::Waiting, Some(now.saturating_add(clock::nanos(pause))));
     }
 
-    fn connected(&mut self, index: usize) {
-        self.connecting -= 1;
+    /// The slot's attempt has ended.
+    fn attempted(&mut self, index: usize, result: io::Result<()>) {
+        self.opening.ended(index);
         let State::Connecting(attempt) = self.slots.set(index, State::Queued, None) else {
-            unreachable!("only a connecting slot gets connected")
+            unreachable!("only a slot that connects has an attempt")
         };
+        if let Err(error) = result {
+            return self.connect_failed(index, attempt.address, attempt.began_ns, &error);
+        }
         let now = self.timeline.now_ns();
         let opened = OpenedBefore {
             stream: attempt.connecting.into_stream(),

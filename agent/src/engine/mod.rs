@@ -8,6 +8,7 @@ mod closed;
 mod collector;
 mod command;
 mod job;
+mod opening;
 mod reach;
 mod ready;
 mod route;

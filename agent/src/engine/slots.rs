@@ -88,6 +88,10 @@ impl Slots {
         &mut self.slots[index]
     }
 
+    pub(super) fn state(&self, index: usize) -> &State {
+        &self.slots[index].state
+    }
+
     /// Changes a slot's state, with when it is due next, and gives back the old one.
     pub(super) fn set(&mut self, index: usize, state: State, due: Option<u64>) -> State {
         self.waiting += usize::from(matches!(state, State::Waiting));

@@ -50,6 +50,10 @@ const TIMER_STEP: Duration = Duration::from_millis(1);
 /// The runtime's timer is left for an exact one so long before the start.
 const EXACT_WAIT: Duration = Duration::from_millis(2);
 
+/// So many sockets at most are attended to in one turn of a worker. Between turns connection attempts are found to be done and
+/// others begun, and the clock is looked at: with thousands of busy connections long turns would hold up both.
+const EVENTS_PER_TURN: usize = 128;
+
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// What the workers of one engine have in common. Read only, but for [`Reach`].
@@ -81,6 +85,7 @@ impl Assigned {
             .enable_time()
             // All work is in one future: after each of its turns it is the driver's turn.
             .event_interval(1)
+            .max_io_events_per_tick(EVENTS_PER_TURN)
             .build()?;
         std::thread::Builder::new()
             .name(format!("worker-{}", self.share.worker()))
@@ -96,13 +101,16 @@ impl Assigned {
         let mut reporter = self.reporter;
         let mut worker =
             Worker::new(&self.shared, &self.share, self.commands, timeline, self.first);
-        let ran = catch_unwind(AssertUnwindSafe(|| {
-            runtime.block_on(worker.run(&mut reporter));
-        }));
-        if ran.is_err() {
+        let ran = catch_unwind(AssertUnwindSafe(|| runtime.block_on(worker.run(&mut reporter))));
+        let failure = match ran {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(panic) => Some(words(&*panic).to_owned()),
+        };
+        if failure.is_some() {
             self.shared.failed.store(true, Relaxed);
         }
-        reporter.end(worker.end(ran.err()));
+        reporter.end(worker.end(failure));
     }
 
     /// The start instant, when it has come; `None` when there is a stop before.
@@ -190,11 +198,11 @@ impl Worker {
         }
     }
 
-    async fn run(&mut self, reporter: &mut Reporter) {
+    async fn run(&mut self, reporter: &mut Reporter) -> io::Result<()> {
         let mut timer = pin!(sleep_until(self.timeline.at(0).into()));
         let turns = poll_fn(|cx| self.turn(cx, timer.as_mut(), reporter));
         // Fairness between the connections is the turn's business; there is nothing else on this thread.
-        tokio::task::unconstrained(turns).await;
+        tokio::task::unconstrained(turns).await
     }
 
     fn turn(
@@ -202,14 +210,17 @@ impl Worker {
         cx: &mut Context<'_>,
         mut timer: Pin<&mut Sleep>,
         reporter: &mut Reporter,
-    ) -> Poll<()> {
+    ) -> Poll<io::Result<()>> {
         while timer.as_mut().poll(cx).is_ready() {
             self.tick(reporter);
             timer.as_mut().reset(self.timeline.at(self.next_tick_ns).into());
         }
-        let again = self.closed.turn(cx.waker());
+        let again = match self.closed.turn(cx.waker()) {
+            Ok(again) => again,
+            Err(error) => return Poll::Ready(Err(error)),
+        };
         if self.closed.is_done() {
-            return Poll::Ready(());
+            return Poll::Ready(Ok(()));
         }
         if again {
             cx.waker().wake_by_ref();
@@ -295,26 +306,115 @@ impl Worker {
     }
 
     /// Closes the accounts.
-    fn end(mut self, panic: Option<Box<dyn Any + Send>>) -> End {
+    fn end(mut self, failure: Option<String>) -> End {
+        let now = self.timeline.now_ns();
+        if failure.is_none() && self.stopping.is_none() {
+            // The last request may have ended between the end of the time and the next tick.
+            self.look_for_an_end(now);
+        }
         let complete = self.closed.is_complete();
         self.closed.abandon();
         let stopping = self.stopping.take();
         let reason = stopping.as_ref().map_or(NotStarted::Aborted, |stopping| stopping.reason);
         self.closed.settle(reason);
-        let completion = match (panic, stopping) {
-            (Some(panic), _) => {
-                Completion::Internal(format!("a worker failed: {}", words(&*panic)))
-            }
+        let completion = match (failure, stopping) {
+            (Some(text), _) => Completion::Internal(format!("a worker failed: {text}")),
             (None, Some(stopping)) if !complete => stopping.completion,
             (None, _) => Completion::Finished,
         };
         let (_, in_flight) = self.closed.gauges();
         let stats: Stats = std::mem::take(self.closed.stats());
-        End { at_ns: self.timeline.now_ns(), stats, in_flight, completion }
+        End { at_ns: now, stats, in_flight, completion }
     }
 }
 
 fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words")
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Method, Uri};
+    use inrush_common::plan::{ClosedLoad, Expect, Load, Request};
+
+    use super::*;
+    use crate::engine::collector::{Collector, EngineInterval, link};
+
+    fn shared(addresses: Vec<SocketAddr>) -> Arc<Shared> {
+        let load = ClosedLoad {
+            connections: 2,
+            requests: Some(10),
+            duration: None,
+            ramp_up: Duration::from_secs(3600),
+            ordinal: 0,
+            shares: 1,
+        };
+        let request = Request {
+            name: "it".to_owned(),
+            method: Method::GET,
+            url: Uri::from_static("http://127.0.0.1/"),
+            headers: Vec::new(),
+            body: bytes::Bytes::new(),
+            expect: Expect::default(),
+        };
+        let second = Duration::from_secs(1);
+        let workload = Workload {
+            requests: vec![request],
+            load: Load::Closed(load),
+            timeout: second,
+            connect_timeout: second,
+            grace: second,
+            give_up_after: second,
+        };
+        let failed = AtomicBool::new(false);
+        Arc::new(Shared {
+            workload,
+            addresses,
+            sources: Vec::new(),
+            reach: Reach::default(),
+            failed,
+        })
+    }
+
+    /// The last interval of two workers that were started at once.
+    fn run(shared: &Arc<Shared>) -> EngineInterval {
+        let (command, commands) = watch::channel(Command::default());
+        command.send_modify(|command| {
+            command.start(clock::now());
+        });
+        let Load::Closed(load) = &shared.workload.load;
+        let mut links = Vec::new();
+        for share in Share::split(load, 2) {
+            let (reporter, link) = link();
+            links.push(link);
+            let (shared, commands) = (Arc::clone(shared), commands.clone());
+            let assigned = Assigned { share, shared, commands, reporter, first: None };
+            assigned.spawn().unwrap().join().unwrap();
+        }
+        let mut collector = Collector::new(links, 1);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(collector.next()).unwrap()
+    }
+
+    #[test]
+    fn a_worker_that_panics_says_so_and_its_accounts_are_kept() {
+        // Nowhere to connect to: the engine refuses such a job, a worker stumbles over it.
+        let shared = shared(Vec::new());
+        let last = run(&shared);
+        let Some(Completion::Internal(text)) = &last.completion else { panic!("{last:?}") };
+        assert!(text.starts_with("a worker failed: index out of bounds"), "{text}");
+        assert_eq!(last.stats.total().not_started_total(), 10);
+        assert!(shared.failed.load(Relaxed));
+    }
+
+    #[test]
+    fn the_other_workers_stop_when_one_has_failed() {
+        let shared = shared(vec![SocketAddr::from(([127, 0, 0, 1], 9))]);
+        shared.failed.store(true, Relaxed);
+        let last = run(&shared);
+        assert_eq!(last.completion, Some(Completion::Stopped));
+        let total = last.stats.total();
+        assert_eq!(total.started + total.not_started_total(), 10);
+    }
 }

@@ -43,7 +43,16 @@ impl Connecting {
     /// Ready when the connection stands or the attempt failed.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.stream.poll_write_ready(cx))?;
-        Poll::Ready(self.stream.take_error()?.map_or(Ok(()), Err))
+        Poll::Ready(self.result())
+    }
+
+    /// How the attempt has ended, once it has.
+    pub(crate) fn result(&self) -> io::Result<()> {
+        self.stream.take_error()?.map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn stream(&self) -> &TcpStream {
+        &self.stream
     }
 
     /// The connection, once [`poll`](Self::poll) said it stands.

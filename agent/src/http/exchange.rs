@@ -33,10 +33,10 @@ use crate::engine::Timeline;
 const FLATTEN_BODIES_UP_TO: usize = 4096;
 
 /// A response may have so many headers. More is `header_too_large`.
-const MAX_HEADERS: usize = 512;
+const MAX_HEADERS: usize = 320;
 
 /// How often one poll goes round before it lets the other connections have their turn.
-const ROUNDS: usize = 16;
+const ROUNDS: usize = 4;
 
 /// How connections of a run are set up.
 #[derive(Debug)]

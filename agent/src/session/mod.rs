@@ -234,13 +234,10 @@ impl Session {
     }
 
     fn on_first_interrupt(&mut self) {
-        tracing::info!(
-            "leaving: no new work; {} first",
-            match self.state.phase().run() {
-                Some(run) => format!("run {run} ends and its results are handed in"),
-                None => "nothing to hand in".to_owned(),
-            }
-        );
+        match self.state.phase().run() {
+            Some(run) => tracing::info!("leaving, once run {run} has ended and is handed in"),
+            None => tracing::info!("leaving"),
+        }
         self.leave_by = Some(clock::now() + self.run.grace() + MARGIN);
         self.step(Event::Leave);
     }

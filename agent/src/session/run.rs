@@ -178,6 +178,11 @@ impl Run {
     pub(super) fn interval(&mut self, interval: EngineInterval) -> bool {
         let EngineInterval { interval, stats, open_connections, in_flight, completion } = interval;
         let last = completion.is_some();
+        // The start is told before any result, and not at all if the run was stopped before it.
+        self.start_passed(clock::now());
+        if last {
+            self.started = self.started.filter(|started| started.passed);
+        }
         if let Some(load) = &mut self.load {
             let gauges = load.selfcheck.gauges(interval, open_connections, in_flight);
             load.last = (interval.to_ns, gauges);

@@ -81,7 +81,8 @@ fn a_large_body_is_read_and_forgotten() {
     let target = Target::always(Response::hello().body(vec![b'x'; 20 << 20]));
     let outcome = against(&target, workload(3, 1));
     outcome.assert_all_succeeded(3);
-    assert_eq!(outcome.total.bytes_in, target.counts().bytes_out);
+    let seen = target.wait_until(LONG, |counts| counts.open == 0).unwrap();
+    assert_eq!(outcome.total.bytes_in, seen.bytes_out);
     assert!(
         outcome.total.succeeded_times.ttfb.max() < outcome.total.succeeded_times.service_time.max()
     );

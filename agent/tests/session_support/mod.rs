@@ -1,5 +1,10 @@
 //! A coordinator for tests: real gRPC on port 0, and each test says what it answers.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "test support, of which each test binary uses a part"
+)]
 
 use std::{future::Future, net::SocketAddr, num::NonZeroUsize, time::Duration};
 
@@ -137,6 +142,12 @@ impl Conn {
             ready_within_ns: clock::nanos(LONG),
         }))
         .await;
+    }
+
+    /// Starts the run of an agent in another process, whose clock is another one: at an instant that has passed.
+    pub async fn start_now(&self, run: &str) {
+        let start = v1::Start { run: run.to_owned(), at_ns: 0 };
+        self.send(coordinator_message::Kind::Start(start)).await;
     }
 
     /// Starts the run as soon as a fleet could. Gives back the instant on the coordinator's clock.

@@ -53,6 +53,14 @@ impl Run {
         Self { rules, phase: Phase::Queued, agents: BTreeMap::new() }
     }
 
+    /// [`step`](Self::step) in place.
+    pub fn advance(&mut self, event: Event) -> Vec<Action> {
+        let run = std::mem::replace(self, Self::new(self.rules));
+        let (run, actions) = run.step(event);
+        *self = run;
+        actions
+    }
+
     /// Where it stands.
     pub const fn phase(&self) -> &Phase {
         &self.phase

@@ -8,7 +8,7 @@ use inrush_common::plan::{Load, OnLoss, Plan};
 pub(super) const HAND_IN_MARGIN: Duration = Duration::from_secs(5);
 
 /// What the plan and the coordinator say about this run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
     /// What happens when an agent is lost in mid-run.
     pub on_loss: OnLoss,

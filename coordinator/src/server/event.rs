@@ -6,13 +6,13 @@ use bytes::Bytes;
 use inrush_common::{
     id::{AgentName, RunId},
     plan::Plan,
-    stats::Snapshot,
 };
 use inrush_proto::v1;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::Refusal;
 use crate::{
+    aggregate::Digest,
     registry::{Identity, Link, Vitals},
     run::{NotReadyKind, RunState, StopMode},
     store::Written,
@@ -41,7 +41,7 @@ pub(super) enum Event {
     /// Its load started at that time of our clock.
     Started { agent: AgentName, run: RunId, at_ns: u64 },
     /// A snapshot of it was dealt with by the store.
-    Stored { snapshot: Box<Snapshot>, written: Written },
+    Stored { digest: Digest, written: Written },
     /// Its process ended.
     ProcessEnded { agent: AgentName, evidence: String, done: oneshot::Sender<()> },
     /// A client wants a run.

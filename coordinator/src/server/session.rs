@@ -15,6 +15,7 @@ use inrush_common::{
     id::{AgentName, Epoch, RunId},
     report::ClockOffset,
     stats::{SHAPE, Snapshot},
+    wire::encode_snapshot,
 };
 use inrush_proto::{
     PROTOCOL_VERSION,
@@ -34,10 +35,11 @@ use super::{
     event::{Event, Events, Hello, ask},
 };
 use crate::{
+    aggregate::Digest,
     clock,
     registry::{Identity, Link, Vitals},
     run::NotReadyKind,
-    store::{Store, StoreError, Written},
+    store::{Change, Store, StoreError, Written},
 };
 
 /// Messages waiting to be sent to one agent. When full, the agent does not read: the stream is ended.
@@ -76,7 +78,7 @@ struct Agent {
 
 /// A snapshot that the store has not answered for.
 struct Pending {
-    snapshot: Box<Snapshot>,
+    digest: Digest,
     written: oneshot::Receiver<Result<Written, StoreError>>,
 }
 
@@ -155,8 +157,8 @@ impl Session {
                 () = self.stop.cancelled() => return Err(Refusal::Stopping),
                 () = self.end.cancelled() => return Err(Refusal::SessionEnded),
                 written = answer(&mut pending) => {
-                    let (snapshot, written) = written?;
-                    self.stored(snapshot, written).await?;
+                    let (digest, written) = written?;
+                    self.stored(digest, written).await?;
                 }
                 message = inbound.message(), if pending.len() < AT_THE_STORE => match message {
                     Ok(Some(AgentMessage { kind: Some(kind) })) => {
@@ -179,9 +181,9 @@ impl Session {
             }
         }
         // What has arrived counts, although nobody waits for the acknowledgement any more.
-        while let Some(Pending { snapshot, written }) = pending.pop_front() {
+        while let Some(Pending { digest, written }) = pending.pop_front() {
             let written = written.await.map_err(|_| StoreError::Closed)??;
-            self.tell(Event::Stored { snapshot, written }).await?;
+            self.tell(Event::Stored { digest, written }).await?;
         }
         Ok(())
     }
@@ -224,9 +226,12 @@ impl Session {
                 self.tell(Event::Started { agent: name(), run, at_ns }).await?;
             }
             Kind::Snapshot(snapshot) => {
-                let snapshot = Box::new(own_snapshot(agent, snapshot)?);
-                let written = self.store.begin_snapshot(&snapshot).await?;
-                return Ok(Some(Pending { snapshot, written }));
+                let snapshot = own_snapshot(agent, snapshot)?;
+                let digest = Digest::from(&snapshot);
+                let payload = encode_snapshot(&snapshot);
+                let (run, key) = (snapshot.run, snapshot.key);
+                let written = self.store.begin(Change::Snapshot { run, key, payload }).await?;
+                return Ok(Some(Pending { digest, written }));
             }
         }
         Ok(None)
@@ -234,8 +239,8 @@ impl Session {
 
     /// Acknowledges a snapshot, and tells the driver of it in the same breath: an agent that has all its acknowledgements
     /// may go, and one that is released has them all.
-    async fn stored(&self, snapshot: Box<Snapshot>, written: Written) -> Result<(), Refusal> {
-        let (run, seq) = (snapshot.run.to_string(), snapshot.key.seq.0);
+    async fn stored(&self, digest: Digest, written: Written) -> Result<(), Refusal> {
+        let (run, seq) = (digest.run.to_string(), digest.seq.0);
         let place = self.events.reserve().await.map_err(|_| Refusal::Stopping)?;
         let sent = self.send(match written {
             Written::New | Written::Duplicate => {
@@ -243,7 +248,7 @@ impl Session {
             }
             Written::NotAssigned => coordinator_message::Kind::Release(v1::Release { run }),
         });
-        place.send(Event::Stored { snapshot, written });
+        place.send(Event::Stored { digest, written });
         sent
     }
 
@@ -258,11 +263,11 @@ impl Session {
 }
 
 /// The store's answer for the oldest of the pending; never, if there are none. Nothing is lost when it is dropped.
-async fn answer(pending: &mut VecDeque<Pending>) -> Result<(Box<Snapshot>, Written), Refusal> {
+async fn answer(pending: &mut VecDeque<Pending>) -> Result<(Digest, Written), Refusal> {
     let Some(oldest) = pending.front_mut() else { return std::future::pending().await };
     let written = (&mut oldest.written).await;
     let oldest = pending.pop_front().expect("it is still there");
-    Ok((oldest.snapshot, written.map_err(|_| StoreError::Closed)??))
+    Ok((oldest.digest, written.map_err(|_| StoreError::Closed)??))
 }
 
 fn identity(hello: v1::Hello, peer: Option<SocketAddr>) -> Result<Identity, Refusal> {

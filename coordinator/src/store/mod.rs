@@ -7,7 +7,6 @@ mod change;
 mod lock;
 mod reader;
 mod schema;
-mod sha256;
 mod writer;
 
 use std::{
@@ -19,8 +18,6 @@ use std::{
 use inrush_common::{
     id::{AgentName, Epoch, RunId},
     report::{Report, RunOutcome},
-    stats::Snapshot,
-    wire::encode_snapshot,
 };
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -154,19 +151,6 @@ impl Store {
         if self.changes.send(writer::Job::Write(change, None)).await.is_err() {
             tracing::error!("a change was lost: the store is closed");
         }
-    }
-
-    /// Hands in a snapshot, to be waited for later.
-    ///
-    /// # Errors
-    /// When the store is closed.
-    pub async fn begin_snapshot(
-        &self,
-        snapshot: &Snapshot,
-    ) -> Result<oneshot::Receiver<Result<Written, StoreError>>, StoreError> {
-        let run = snapshot.run.clone();
-        let (key, payload) = (snapshot.key.clone(), encode_snapshot(snapshot));
-        self.begin(Change::Snapshot { run, key, payload }).await
     }
 
     /// The report of a run, derived from the rows; `None`: there is no such run.

@@ -10,8 +10,9 @@ use inrush_common::{
     wire::decode_snapshot,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use sha2::{Digest as _, Sha256};
 
-use super::{StoreError, from_stored, outcome_from_name, sha256};
+use super::{StoreError, from_stored, outcome_from_name};
 use crate::run::{RunState, compile};
 
 /// A run in a list.
@@ -112,7 +113,7 @@ fn facts(rows: &Connection, run: &RunId) -> Result<Option<RunFacts>, StoreError>
     Ok(Some(RunFacts {
         run: run.clone(),
         plan,
-        plan_sha256: sha256::hex_digest(stored.source.as_bytes()),
+        plan_sha256: format!("{:x}", Sha256::digest(&stored.source)),
         submitted_at: stored.submitted_at,
         started_at: stored.started_at,
         outcome,

@@ -61,22 +61,22 @@ async fn the_others_go_on_without_a_lost_agent_when_the_plan_says_so() {
 
 #[tokio::test]
 async fn an_agent_is_lost_when_nothing_is_heard_for_its_lease() {
-    let mut fleet = Fleet::with(|config| config.lease = Duration::from_millis(400)).await;
+    let mut fleet = Fleet::with(|config| config.lease = Duration::from_millis(1_500)).await;
     let mut lab1 = fleet.agent("lab1").await;
-    assert_eq!(lab1.welcome.lease_ns, 400_000_000);
+    assert_eq!(lab1.welcome.lease_ns, 1_500_000_000);
     let run = fleet.submit(PLAN).await.unwrap();
     lab1.get_ready().await;
     lab1.start().await;
     let (last, report) = fleet.end_of(&run).await;
     assert_eq!(last.state(), RunState::Failed);
-    assert!(last.detail.starts_with("lab1 was lost: nothing heard for 4"), "{}", last.detail);
+    assert!(last.detail.starts_with("lab1 was lost: nothing heard for "), "{}", last.detail);
     assert_eq!(report.agents[0].state, AgentState::Lost);
     fleet.stop().await;
 }
 
 #[tokio::test]
 async fn an_agent_that_does_not_get_ready_is_named_and_the_others_are_released() {
-    let mut fleet = Fleet::with(|config| config.ready_within = Duration::from_millis(300)).await;
+    let mut fleet = Fleet::with(|config| config.ready_within = Duration::from_secs(1)).await;
     let (mut lab1, mut lab2) = (fleet.agent("lab1").await, fleet.agent("lab2").await);
     let run = fleet.submit(PLAN).await.unwrap();
     lab1.get_ready().await;
@@ -85,7 +85,7 @@ async fn an_agent_that_does_not_get_ready_is_named_and_the_others_are_released()
     lab2.released(&run).await;
     let (last, report) = fleet.end_of(&run).await;
     assert_eq!(last.state(), RunState::Failed);
-    assert_eq!(last.detail, "lab2 did not report ready within 300 ms");
+    assert_eq!(last.detail, "lab2 did not report ready within 1.00 s");
     assert_eq!(report.agents[1].state, AgentState::NotReady);
     assert_eq!(report.ledger.started, 0);
     fleet.stop().await;

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use inrush_common::{
     id::{AgentName, RunId},
     outcome::NotStarted,
-    stats::Snapshot,
     units::Nanos,
 };
 use inrush_proto::v1::{self, coordinator_message::Kind};
 
 use super::{super::event::Hello, Driver};
 use crate::{
+    aggregate::Digest,
     clock,
     registry::Work,
     run::{Event, NotReadyKind, StopMode},
@@ -134,18 +134,17 @@ impl Driver {
         self.store.note(Change::StartedAfter { run, agent, after_ns }).await;
     }
 
-    pub(super) async fn stored(&mut self, snapshot: &Snapshot, written: Written) {
-        let (run, agent) = (&snapshot.run, &snapshot.key.agent);
-        let last = snapshot.completion.is_some();
+    pub(super) async fn stored(&mut self, digest: &Digest, written: Written) {
+        let Digest { run, agent, last, .. } = digest;
         if written == Written::New
-            && let Some(entry) = self.runs.iter_mut().find(|entry| entry.id == *run)
+            && let Some(entry) = self.runs.front_mut().filter(|entry| entry.id == *run)
         {
-            entry.live.add(snapshot);
+            entry.live.add(digest);
         }
-        if last && self.holds_leftover(agent, run) {
+        if *last && self.holds_leftover(agent, run) {
             self.release(agent, run);
         }
-        let event = Event::Stored { now: clock::now(), agent: agent.clone(), last };
+        let event = Event::Stored { now: clock::now(), agent: agent.clone(), last: *last };
         self.step(run, event).await;
     }
 

@@ -101,7 +101,7 @@ impl Driver {
                 self.not_ready(agent, run, kind, detail).await;
             }
             Event::Started { agent, run, at_ns } => self.started(agent, run, at_ns).await,
-            Event::Stored { snapshot, written } => self.stored(&snapshot, written).await,
+            Event::Stored { digest, written } => self.stored(&digest, written).await,
             Event::ProcessEnded { agent, evidence, done } => {
                 self.lose(&agent, evidence).await;
                 answer(done, ());

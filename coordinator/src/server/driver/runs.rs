@@ -124,8 +124,7 @@ impl Driver {
     pub(super) async fn step_front(&mut self, event: Event) {
         let Some(front) = self.runs.front_mut() else { return };
         let before = front.machine.state();
-        let (machine, actions) = front.machine.clone().step(event);
-        front.machine = machine;
+        let actions = front.machine.advance(event);
         let moved = front.machine.state() != before;
         // Stored before anybody is told of it.
         if moved {
