@@ -36,7 +36,9 @@ const DEFAULT_PORT: u16 = 7070;
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// No address.
-    #[error("{text:?} is not the address of a coordinator: expected HOST:PORT, such as 127.0.0.1:7070{hint}")]
+    #[error(
+        "{text:?} is not the address of a coordinator: expected HOST:PORT, such as 127.0.0.1:7070{hint}"
+    )]
     Address {
         /// What was given.
         text: String,
@@ -335,7 +337,9 @@ mod tests {
         ] {
             assert_eq!(normal(text).unwrap(), meant);
         }
-        for bad in ["", ":7070", "127.0.0.1:x", "127.0.0.1:0", "127.0.0.1:70700", "a b", "u@h:1", "h:"] {
+        for bad in
+            ["", ":7070", "127.0.0.1:x", "127.0.0.1:0", "127.0.0.1:70700", "a b", "u@h:1", "h:"]
+        {
             assert!(matches!(normal(bad), Err(ClientError::Address { .. })), "{bad:?}");
         }
         let error = normal("https://127.0.0.1:7070").unwrap_err();

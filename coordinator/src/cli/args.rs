@@ -9,7 +9,8 @@ use inrush_common::id::RunId;
 /// Where a coordinator listens unless told otherwise.
 pub(super) const DEFAULT_COORDINATOR: &str = "127.0.0.1:7070";
 
-const ABOUT: &str = "Distributed HTTP load testing: many machines make the load, one report says what came of it";
+const ABOUT: &str =
+    "Distributed HTTP load testing: many machines make the load, one report says what came of it";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,7 +33,14 @@ pub(super) struct Cli {
     #[command(subcommand)]
     pub command: Command,
     /// Colour the output.
-    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t, help_heading = "Global options")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        help_heading = "Global options"
+    )]
     pub color: ColorWhen,
     /// Log more to stderr: -v what happens, -vv every step.
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]

@@ -8,7 +8,7 @@ use std::{
 
 use inrush_common::{
     plan::{Expect, Load, OnLoss, Plan, STARTER},
-    units::Nanos,
+    units::{Count, Nanos},
 };
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
     error::CliError,
     plan::PlanFile,
 };
-use crate::{exit::ExitStatus, live::grouped};
+use crate::exit::ExitStatus;
 
 /// `inrush check`
 ///
@@ -71,7 +71,7 @@ fn summary(plan: &Plan) -> String {
     for request in &workload.requests {
         let body = match request.body.len() as u64 {
             0 => String::new(),
-            bytes => format!(" with a body of {} bytes", grouped(bytes)),
+            bytes => format!(" with a body of {} bytes", Count(bytes)),
         };
         row("sends", format!("{} {}{body}", request.method, request.url));
         row("success", success(&request.expect));
@@ -96,12 +96,12 @@ fn summary(plan: &Plan) -> String {
 
 fn load(load: &Load) -> String {
     let Load::Closed(closed) = load;
-    let connections = grouped(closed.connections);
+    let connections = Count(closed.connections);
     let end = match (closed.requests, closed.duration) {
-        (Some(requests), None) => format!("{} requests in all", grouped(requests)),
+        (Some(requests), None) => format!("{} requests in all", Count(requests)),
         (None, Some(duration)) => format!("for {}", Nanos::from(duration)),
         (Some(requests), Some(duration)) => {
-            format!("{} requests in all, for at most {}", grouped(requests), Nanos::from(duration))
+            format!("{} requests in all, for at most {}", Count(requests), Nanos::from(duration))
         }
         (None, None) => "without end".to_owned(),
     };
@@ -126,9 +126,11 @@ fn success(expect: &Expect) -> String {
     }
     let ranges: Vec<String> = ranges
         .into_iter()
-        .map(|(first, last)| {
-            if first == last { first.to_string() } else { format!("{first}-{last}") }
-        })
+        .map(
+            |(first, last)| {
+                if first == last { first.to_string() } else { format!("{first}-{last}") }
+            },
+        )
         .collect();
     format!("status {}", ranges.join(", "))
 }

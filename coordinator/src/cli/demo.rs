@@ -8,7 +8,7 @@ use std::{process::Stdio, time::Duration};
 use http::Request;
 use http_body_util::{BodyExt as _, Empty};
 use hyper_util::rt::TokioIo;
-use inrush_common::report::Report;
+use inrush_common::{report::Report, units::Count};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     net::TcpStream,
@@ -85,7 +85,9 @@ async fn address_of(target: &mut Process) -> Result<String, CliError> {
         Ok(_) => {
             let evidence = target.ended().await;
             let last_words = target.last_words().await;
-            return Err(LocalError::Ended { name: "target".to_owned(), evidence, last_words }.into());
+            return Err(
+                LocalError::Ended { name: "target".to_owned(), evidence, last_words }.into()
+            );
         }
         Err(_) => return Err(late("the target did not say where it listens")),
     }
@@ -105,11 +107,12 @@ async fn run_against(
          {CONNECTIONS}\nrequests = {REQUESTS}\n"
     );
     console.say(&format!(
-        "inrush demo: {AGENTS} agents send {REQUESTS} requests over {CONNECTIONS} connections to a target of our own at \
-         {address},\nwhich waits {DELAY_MS} ms before each answer. The plan:\n"
+        "inrush demo: {AGENTS} agents send {} requests over {CONNECTIONS} connections to a target of our own at \
+         {address},\nwhich waits {DELAY_MS} ms before each answer. The plan:\n",
+        Count(REQUESTS)
     ));
     for line in source.lines() {
-        console.say(&format!("    {line}").trim_end().to_owned());
+        console.say(format!("    {line}").trim_end());
     }
     console.say("");
     let local = LocalRun {
@@ -156,19 +159,22 @@ fn cross_check(report: &Report, counted: Stats) -> Result<String, CliError> {
     if counted.requests == started {
         Ok(format!(
             "Cross-check: the target counted {} requests over {} connections itself; the report says the same.",
-            counted.requests, counted.connections
+            Count(counted.requests),
+            counted.connections
         ))
     } else if counted.requests <= started && counted.requests + unsure >= started {
         Ok(format!(
-            "Cross-check: the target counted {} requests itself, of {started} started; {unsure} did not come to a good \
+            "Cross-check: the target counted {} requests itself, of {} started; {} did not come to a good \
              end.",
-            counted.requests
+            Count(counted.requests),
+            Count(started),
+            Count(unsure)
         ))
     } else {
         Err(CliError::Internal(format!(
-            "the target counted {} requests, but the report says {started}: this should not be possible, please report \
-             it",
-            counted.requests
+            "the target counted {} requests, but the report says {}: this should not be possible, please report it",
+            Count(counted.requests),
+            Count(started)
         )))
     }
 }

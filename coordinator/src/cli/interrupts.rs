@@ -17,9 +17,8 @@ impl Interrupts {
     /// # Errors
     /// When the system does not let us.
     pub(super) fn catch() -> Result<Self, CliError> {
-        let catch = |kind| {
-            signal(kind).map_err(|error| CliError::internal("cannot catch signals", error))
-        };
+        let catch =
+            |kind| signal(kind).map_err(|error| CliError::internal("cannot catch signals", error));
         Ok(Self { int: catch(SignalKind::interrupt())?, term: catch(SignalKind::terminate())? })
     }
 

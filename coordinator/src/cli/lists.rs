@@ -2,11 +2,11 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use inrush_common::units::Nanos;
+use inrush_common::units::{Count, Nanos};
 use inrush_proto::v1::{AgentInfo, RunInfo, RunState};
 
 use super::{args::CoordinatorArgs, console::Console, error::CliError, table::table};
-use crate::{client::Client, exit::ExitStatus, live::grouped};
+use crate::{client::Client, exit::ExitStatus};
 
 /// `inrush agents`
 ///
@@ -48,9 +48,8 @@ pub(super) async fn runs(
 }
 
 fn agents_table(agents: &[AgentInfo]) -> String {
-    let headings = [
-        "AGENT", "STATE", "WORKERS", "CONNECTIONS", "CLOCK", "VERSION", "HOST", "PEER", "LABELS",
-    ];
+    let headings =
+        ["AGENT", "STATE", "WORKERS", "CONNECTIONS", "CLOCK", "VERSION", "HOST", "PEER", "LABELS"];
     let rows: Vec<_> = agents
         .iter()
         .map(|agent| {
@@ -58,7 +57,7 @@ fn agents_table(agents: &[AgentInfo]) -> String {
                 agent.name.clone(),
                 agent_state(agent),
                 agent.workers.to_string(),
-                format!("up to {}", grouped(agent.max_connections)),
+                format!("up to {}", Count(agent.max_connections)),
                 clock(agent),
                 agent.version.clone(),
                 agent.hostname.clone(),
@@ -81,10 +80,9 @@ fn agent_state(agent: &AgentInfo) -> String {
 
 /// The agent's clock against the coordinator's: what the start instant and the timeline rest on.
 fn clock(agent: &AgentInfo) -> String {
-    agent.offset_ns.map_or_else(
-        || "–".to_owned(),
-        |_| format!("± {}", Nanos(agent.offset_bound_ns)),
-    )
+    agent
+        .offset_ns
+        .map_or_else(|| "–".to_owned(), |_| format!("± {}", Nanos(agent.offset_bound_ns)))
 }
 
 fn labels(agent: &AgentInfo) -> String {

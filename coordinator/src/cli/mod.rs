@@ -9,8 +9,8 @@ mod error;
 mod follow;
 mod interrupts;
 mod json;
-mod lists;
 mod listen;
+mod lists;
 mod logging;
 mod plan;
 mod report;
@@ -40,9 +40,7 @@ pub fn run(
 ) -> ExitCode {
     match Cli::try_parse_from(args) {
         Ok(cli) => dispatch(&cli, &mut Console::new(stdout, stderr, cli.color)),
-        Err(error) => {
-            no_command(&error, &mut Console::new(stdout, stderr, ColorWhen::Auto)).into()
-        }
+        Err(error) => no_command(&error, &mut Console::new(stdout, stderr, ColorWhen::Auto)).into(),
     }
 }
 

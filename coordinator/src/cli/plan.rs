@@ -42,9 +42,8 @@ impl PlanFile {
         };
         let bytes = read_source(path).map_err(|error| unreadable(&shown, &error))?;
         let color = console.color_err();
-        let source = decode(bytes).map_err(|not| {
-            CliError::Plan(refusal(&shown, &not.shown, &[not.problem], color))
-        })?;
+        let source = decode(bytes)
+            .map_err(|not| CliError::Plan(refusal(&shown, &not.shown, &[not.problem], color)))?;
         let files = Gathered::of(&source, &folder);
         let loaded = load(&name, &source, &files)
             .map_err(|problems| CliError::Plan(refusal(&shown, &source, &problems, color)))?;

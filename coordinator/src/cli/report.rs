@@ -17,7 +17,10 @@ use crate::{
 ///
 /// # Errors
 /// When there is no such run, or nobody to ask.
-pub(super) async fn report(args: &ReportArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
+pub(super) async fn report(
+    args: &ReportArgs,
+    console: &mut Console<'_>,
+) -> Result<ExitStatus, CliError> {
     let sink = JsonSink::prepare(args.json.as_deref())?;
     let run = args.run.as_ref();
     let report = match &args.data_dir {
@@ -42,13 +45,16 @@ async fn stored(data_dir: &Path, run: Option<&RunId>) -> Result<Report, CliError
         Some(run) => run,
         None => {
             let runs = store.runs(1).await.map_err(failed)?;
-            newest = runs.into_iter().next().map(|row| row.run).ok_or_else(|| {
-                CliError::Usage(format!("{} holds no runs", data_dir.display()))
-            })?;
+            newest =
+                runs.into_iter().next().map(|row| row.run).ok_or_else(|| {
+                    CliError::Usage(format!("{} holds no runs", data_dir.display()))
+                })?;
             &newest
         }
     };
-    store.report(run).await.map_err(failed)?.ok_or_else(|| {
-        CliError::Usage(format!("there is no run {run} in {}", data_dir.display()))
-    })
+    store
+        .report(run)
+        .await
+        .map_err(failed)?
+        .ok_or_else(|| CliError::Usage(format!("there is no run {run} in {}", data_dir.display())))
 }

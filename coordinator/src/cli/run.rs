@@ -54,8 +54,8 @@ pub(super) async fn run(
 ) -> Result<ExitStatus, CliError> {
     let plan = PlanFile::read(&args.plan, console)?;
     let sink = JsonSink::prepare(args.output.json.as_deref())?;
-    let mut interrupts = Interrupts::catch()?;
     let fleet = fleet(&plan.plan, args.local_agents, args.workers).await?;
+    let mut interrupts = Interrupts::catch()?;
     let style = progress_style(console, args.output.quiet, verbosity);
     let local = LocalRun { plan, fleet, data_dir: args.data_dir.clone(), style, verbosity };
     let report = local.report(&mut interrupts, console).await?;
@@ -71,21 +71,17 @@ pub(super) fn progress_style(console: &Console<'_>, quiet: bool, verbosity: u8) 
 }
 
 /// The local agents for a plan on this machine.
-async fn fleet(
-    plan: &Plan,
-    agents: Option<u32>,
-    workers: Option<u32>,
-) -> Result<Fleet, CliError> {
+async fn fleet(plan: &Plan, agents: Option<u32>, workers: Option<u32>) -> Result<Fleet, CliError> {
     let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let most_workers = workers.and_then(|workers| NonZeroUsize::new(workers as usize));
     let limits = Limits::read(most_workers.unwrap_or(cores), &[], None);
-    let machine = Machine {
-        cores: u32::try_from(cores.get()).unwrap_or(u32::MAX),
-        process: limits.machine,
-    };
+    let machine =
+        Machine { cores: u32::try_from(cores.get()).unwrap_or(u32::MAX), process: limits.machine };
     let Load::Closed(load) = &plan.workload.load;
     let wanted = Wanted {
-        connections: load.requests.map_or(load.connections, |requests| requests.min(load.connections)),
+        connections: load
+            .requests
+            .map_or(load.connections, |requests| requests.min(load.connections)),
         min_agents: plan.agents.min,
         agents,
         workers,
@@ -186,14 +182,8 @@ impl LocalRun {
         }
         let PlanFile { name, source, files, .. } = &self.plan;
         let run = client.submit(name, source, files.clone()).await?;
-        let following = follow(
-            &mut client,
-            Some(&run),
-            OnInterrupt::Cancel,
-            self.style,
-            interrupts,
-            console,
-        );
+        let following =
+            follow(&mut client, Some(&run), OnInterrupt::Cancel, self.style, interrupts, console);
         let followed = tokio::select! {
             followed = following => followed?,
             never = tell_deaths(coordinator, agents, deaths) => match never {},

@@ -30,15 +30,19 @@ pub(super) const END_WITHIN: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// When it cannot listen or store, or breaks.
-pub(super) async fn serve(args: &ServeArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
+pub(super) async fn serve(
+    args: &ServeArgs,
+    console: &mut Console<'_>,
+) -> Result<ExitStatus, CliError> {
     let exposure = Exposure::from_flag(args.insecure);
     let address = resolve(&args.listen, exposure).await?;
     let mut interrupts = Interrupts::catch()?;
     let listener =
         TcpListener::bind(address).await.map_err(|error| bind_failed(address, &error))?;
-    let data_dir = args.data_dir.clone().unwrap_or_else(|| {
-        default_data_dir(env::var_os("XDG_STATE_HOME"), env::var_os("HOME"))
-    });
+    let data_dir = args
+        .data_dir
+        .clone()
+        .unwrap_or_else(|| default_data_dir(env::var_os("XDG_STATE_HOME"), env::var_os("HOME")));
     let shutdown = CancellationToken::new();
     let usual = Config::new(&data_dir);
     // Several signs of life fit into any lease.
@@ -74,12 +78,7 @@ fn broke(error: impl std::fmt::Display) -> CliError {
     CliError::internal("the coordinator broke", error)
 }
 
-fn announce(
-    address: SocketAddr,
-    data_dir: &Path,
-    exposure: Exposure,
-    console: &mut Console<'_>,
-) {
+fn announce(address: SocketAddr, data_dir: &Path, exposure: Exposure, console: &mut Console<'_>) {
     let reached = if address.ip().is_unspecified() {
         format!("THIS-MACHINE:{}", address.port())
     } else {
@@ -100,7 +99,8 @@ fn announce(
 
 /// As the XDG base directory specification has it for state; a relative `XDG_STATE_HOME` is to be ignored.
 fn default_data_dir(state_home: Option<OsString>, home: Option<OsString>) -> PathBuf {
-    let absolute = |path: Option<OsString>| path.map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute =
+        |path: Option<OsString>| path.map(PathBuf::from).filter(|path| path.is_absolute());
     absolute(state_home)
         .map(|state| state.join("inrush"))
         .or_else(|| absolute(home).map(|home| home.join(".local/state/inrush")))

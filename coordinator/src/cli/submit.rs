@@ -23,11 +23,14 @@ use crate::{
 ///
 /// # Errors
 /// When the plan is wrong, the coordinator refuses it, or goes away.
-pub(super) async fn submit(args: &SubmitArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
+pub(super) async fn submit(
+    args: &SubmitArgs,
+    console: &mut Console<'_>,
+) -> Result<ExitStatus, CliError> {
     let plan = PlanFile::read(&args.plan, console)?;
     let sink = JsonSink::prepare(args.output.json.as_deref())?;
-    let mut interrupts = Interrupts::catch()?;
     let mut client = Client::connect(&args.coordinator.coordinator).await?;
+    let mut interrupts = Interrupts::catch()?;
     let run = client.submit(&plan.name, &plan.source, plan.files).await?;
     if args.detach {
         console.print(&format!("{run}\n"))?;
@@ -48,10 +51,13 @@ pub(super) async fn submit(args: &SubmitArgs, console: &mut Console<'_>) -> Resu
 ///
 /// # Errors
 /// When there is no such run, or the coordinator goes away.
-pub(super) async fn watch(args: &WatchArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
+pub(super) async fn watch(
+    args: &WatchArgs,
+    console: &mut Console<'_>,
+) -> Result<ExitStatus, CliError> {
     let sink = JsonSink::prepare(args.output.json.as_deref())?;
-    let mut interrupts = Interrupts::catch()?;
     let mut client = Client::connect(&args.coordinator.coordinator).await?;
+    let mut interrupts = Interrupts::catch()?;
     let style = console.progress(args.output.quiet);
     let run = args.run.as_ref();
     let followed =
@@ -63,7 +69,10 @@ pub(super) async fn watch(args: &WatchArgs, console: &mut Console<'_>) -> Result
 ///
 /// # Errors
 /// When there is no such run, or it has ended.
-pub(super) async fn cancel(args: &CancelArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
+pub(super) async fn cancel(
+    args: &CancelArgs,
+    console: &mut Console<'_>,
+) -> Result<ExitStatus, CliError> {
     let mut client = Client::connect(&args.coordinator.coordinator).await?;
     let (mode, words) = if args.now {
         (Mode::Abort, "stopping at once")
@@ -72,7 +81,8 @@ pub(super) async fn cancel(args: &CancelArgs, console: &mut Console<'_>) -> Resu
     };
     client.cancel(&args.run, mode).await?;
     let run = &args.run;
-    console.say(&format!("{run}: {words}; its report: {}", command("report", run, client.address())));
+    console
+        .say(&format!("{run}: {words}; its report: {}", command("report", run, client.address())));
     Ok(ExitStatus::Passed)
 }
 

@@ -17,7 +17,10 @@ use crate::{exit::ExitStatus, target};
 ///
 /// # Errors
 /// When it cannot listen.
-pub(super) async fn target(args: &TargetArgs, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
+pub(super) async fn target(
+    args: &TargetArgs,
+    console: &mut Console<'_>,
+) -> Result<ExitStatus, CliError> {
     let address = resolve(&args.listen, Exposure::from_flag(args.insecure)).await?;
     let mut interrupts = Interrupts::catch()?;
     let failed = |error| bind_failed(address, &error);
@@ -28,8 +31,7 @@ pub(super) async fn target(args: &TargetArgs, console: &mut Console<'_>) -> Resu
     console.say(&format!("target listening on {address}; its counters: http://{address}/__stats"));
     let shutdown = CancellationToken::new();
     let serving = target::serve(listener, shutdown.clone());
-    let parent_gone =
-        if args.exit_with_parent { watch_parent() } else { CancellationToken::new() };
+    let parent_gone = if args.exit_with_parent { watch_parent() } else { CancellationToken::new() };
     let asked = async {
         tokio::select! {
             () = interrupts.next() => {}

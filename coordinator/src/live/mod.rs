@@ -3,5 +3,5 @@
 mod line;
 mod view;
 
-pub use line::{grouped, line};
+pub use line::line;
 pub use view::{Style, View};

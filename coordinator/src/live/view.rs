@@ -37,11 +37,9 @@ impl View {
     /// A view in this style. A bar goes to the terminal on stderr.
     pub fn new(style: Style) -> Self {
         let bar = (style == Style::Bar).then(|| {
-            let bar = ProgressBar::with_draw_target(
-                Some(STEPS),
-                ProgressDrawTarget::stderr_with_hz(8),
-            );
-            let template = "{spinner} [{bar:24}] {wide_msg}";
+            let bar =
+                ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr_with_hz(8));
+            let template = "{spinner} [{bar:16}] {wide_msg}";
             bar.set_style(
                 ProgressStyle::with_template(template)
                     .unwrap_or_else(|_| ProgressStyle::default_bar())

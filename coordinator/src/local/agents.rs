@@ -57,7 +57,8 @@ impl LocalAgents {
         for (sources, number) in fleet.sources.iter().zip(1_u32..) {
             let name: AgentName = format!("local-{number}").parse().expect("letters and digits");
             let mut args: Vec<OsString> = vec!["agent".into()];
-            args.extend((0..verbosity).map(|_| "-v".into()));
+            // An agent says by itself what takes one -v here.
+            args.extend((1..verbosity).map(|_| "-v".into()));
             let options = [
                 ("--coordinator", coordinator.to_string()),
                 ("--name", name.to_string()),

@@ -9,16 +9,16 @@ mod size;
 
 pub use agents::{AwaitError, Death, LocalAgents};
 pub use process::{Process, ProcessSpec};
-pub use size::{Fleet, Machine, TargetReach, TooManyHere, Wanted, size};
+pub use size::{Fleet, Machine, SizeError, TargetReach, Wanted, size};
 
 use crate::exit::ExitStatus;
 
 /// Why there are no local agents.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
-    /// This machine cannot carry the plan.
+    /// The plan does not fit on this machine.
     #[error(transparent)]
-    TooMany(#[from] TooManyHere),
+    Size(#[from] SizeError),
     /// A child process could not be started.
     #[error("cannot start {name} as a child process: {error}")]
     Spawn {
@@ -51,7 +51,7 @@ impl LocalError {
     /// The exit status it stands for.
     pub const fn status(&self) -> ExitStatus {
         match self {
-            Self::TooMany(_) => ExitStatus::Usage,
+            Self::Size(_) => ExitStatus::Usage,
             Self::Spawn { .. } | Self::Ended { .. } | Self::Missing { .. } => ExitStatus::Internal,
         }
     }

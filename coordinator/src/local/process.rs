@@ -73,8 +73,7 @@ impl Process {
                 .kill_on_drop(true)
                 .spawn()
         });
-        let mut child =
-            started.map_err(|error| LocalError::Spawn { name: name.clone(), error })?;
+        let mut child = started.map_err(|error| LocalError::Spawn { name: name.clone(), error })?;
         let stdin = child.stdin.take();
         let stderr = child.stderr.take().expect("stderr is piped");
         let prefix = pass_stderr.then(|| name.clone());
@@ -119,7 +118,11 @@ impl Process {
             tracing::debug!("{} could not be told to end: {error}", self.name);
         }
         if timeout(END_WITHIN, self.child.wait()).await.is_err() {
-            tracing::warn!("{} did not end within {} s and is killed", self.name, END_WITHIN.as_secs());
+            tracing::warn!(
+                "{} did not end within {} s and is killed",
+                self.name,
+                END_WITHIN.as_secs()
+            );
             if let Err(error) = self.child.kill().await {
                 tracing::warn!("{} cannot be killed: {error}", self.name);
             }
@@ -137,7 +140,10 @@ fn evidence(status: ExitStatus) -> String {
 }
 
 /// Reads to the end, keeps the last lines, and passes all of them on under a name if there is one.
-async fn keep_last_lines(stream: impl AsyncRead + Unpin, prefix: Option<String>) -> VecDeque<String> {
+async fn keep_last_lines(
+    stream: impl AsyncRead + Unpin,
+    prefix: Option<String>,
+) -> VecDeque<String> {
     let mut reader = BufReader::new(stream);
     let mut lines = VecDeque::with_capacity(KEPT_LINES);
     let mut line = Vec::new();

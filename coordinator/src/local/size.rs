@@ -65,9 +65,17 @@ pub struct Fleet {
     pub sources: Vec<Vec<IpAddr>>,
 }
 
-/// The plan's connections do not fit on this machine.
+/// The plan does not fit on this machine, or not with the agents asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum TooManyHere {
+pub enum SizeError {
+    /// The plan wants more agents.
+    #[error(
+        "the plan wants at least {min} agents (`agents.min`): use --local-agents {min}, or leave that option away"
+    )]
+    TooFewAgents {
+        /// How many.
+        min: u32,
+    },
     /// Not with so many agents.
     #[error(
         "the plan wants {wanted} connections; {agents} local agent(s) may open {files} files each for them, {carried} \
@@ -123,7 +131,7 @@ pub enum TooManyHere {
 ///
 /// # Errors
 /// When the connections do not fit, with the arithmetic.
-pub fn size(machine: Machine, wanted: Wanted) -> Result<Fleet, TooManyHere> {
+pub fn size(machine: Machine, wanted: Wanted) -> Result<Fleet, SizeError> {
     let agents = agents(machine, wanted)?;
     let shares = by_weight(wanted.connections, &vec![1; agents]);
     let sources = sources(machine.process.ports, wanted, &shares)?;
@@ -131,7 +139,12 @@ pub fn size(machine: Machine, wanted: Wanted) -> Result<Fleet, TooManyHere> {
     Ok(Fleet { workers: wanted.workers.unwrap_or(per_agent).max(1), sources })
 }
 
-fn agents(machine: Machine, wanted: Wanted) -> Result<usize, TooManyHere> {
+fn agents(machine: Machine, wanted: Wanted) -> Result<usize, SizeError> {
+    if let (Some(agents), min) = (wanted.agents, wanted.min_agents)
+        && agents < min
+    {
+        return Err(SizeError::TooFewAgents { min });
+    }
     let files = machine.process.files;
     let connections = wanted.connections;
     let needed = connections.checked_div(files).map_or(u64::MAX, |_| connections.div_ceil(files));
@@ -139,22 +152,18 @@ fn agents(machine: Machine, wanted: Wanted) -> Result<usize, TooManyHere> {
         Some(agents) if u64::from(agents) < needed && needed <= MOST_AGENTS => {
             let agents = u64::from(agents);
             let carried = agents * files;
-            return Err(TooManyHere::Files { wanted: connections, agents, files, carried, needed });
+            return Err(SizeError::Files { wanted: connections, agents, files, carried, needed });
         }
         Some(agents) => u64::from(agents),
         None => needed.max(u64::from(machine.cores / 2)).max(u64::from(wanted.min_agents)),
     };
     if needed > MOST_AGENTS {
-        return Err(TooManyHere::FilesOfAll { wanted: connections, files });
+        return Err(SizeError::FilesOfAll { wanted: connections, files });
     }
     Ok(usize::try_from(agents.clamp(1, MOST_AGENTS)).expect("at most 256"))
 }
 
-fn sources(
-    ports: u64,
-    wanted: Wanted,
-    shares: &[u64],
-) -> Result<Vec<Vec<IpAddr>>, TooManyHere> {
+fn sources(ports: u64, wanted: Wanted, shares: &[u64]) -> Result<Vec<Vec<IpAddr>>, SizeError> {
     let addresses = match wanted.target {
         TargetReach::Loopback => 1,
         TargetReach::Addresses(addresses) => addresses,
@@ -165,7 +174,7 @@ fn sources(
     }
     if wanted.target != TargetReach::Loopback || ports == 0 {
         let wanted = wanted.connections;
-        return Err(TooManyHere::Ports { wanted, addresses, ports, carried });
+        return Err(SizeError::Ports { wanted, addresses, ports, carried });
     }
     let mut next = FIRST_SOURCE;
     let mut take = || {
@@ -217,6 +226,8 @@ mod tests {
     fn the_plans_least_number_of_agents_is_met() {
         let fleet = size(machine(2, 19_900), Wanted { min_agents: 3, ..wanted(100) }).unwrap();
         assert_eq!(fleet.sources.len(), 3);
+        let two = Wanted { min_agents: 3, agents: Some(2), ..wanted(100) };
+        assert_eq!(size(machine(2, 19_900), two), Err(SizeError::TooFewAgents { min: 3 }));
     }
 
     #[test]
@@ -253,7 +264,7 @@ mod tests {
         let text = size(machine(2, 19_900), one).unwrap_err().to_string();
         assert!(text.contains("--local-agents 2"), "{text}");
         let none = size(machine(2, 0), wanted(1));
-        assert_eq!(none, Err(TooManyHere::FilesOfAll { wanted: 1, files: 0 }));
+        assert_eq!(none, Err(SizeError::FilesOfAll { wanted: 1, files: 0 }));
     }
 
     #[test]

@@ -2,9 +2,7 @@
 
 use crate::{
     process::{inrush, start},
-    support::{
-        Coordinator, Target, assert_balanced, folder, json_report, plan, sum_of_agents,
-    },
+    support::{Coordinator, Target, assert_balanced, folder, json_report, plan, sum_of_agents},
 };
 
 #[tokio::test]
@@ -16,9 +14,8 @@ async fn three_agents_with_addresses_of_their_own_split_a_plan_exactly() {
         agents.push(coordinator.agent(folder.path(), name, &["--source-ip", source]).await);
     }
     plan(folder.path(), &format!("http://{}/", target.address), 100, 10_000, "min = 3");
-    let submit = [
-        "submit", "plan.toml", "--json", "report.json", "--coordinator", &coordinator.address,
-    ];
+    let submit =
+        ["submit", "plan.toml", "--json", "report.json", "--coordinator", &coordinator.address];
     inrush(&submit, folder.path()).await.with_code(0).saying("to come back to it: inrush watch");
     let report = json_report(folder.path());
     assert_balanced(&report);

@@ -1,5 +1,7 @@
 //! The built `inrush`, as a user or a CI job meets it: arguments and signals in, streams and exit codes out.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
 mod fleet;
 mod kill;
 mod plain;

@@ -8,8 +8,8 @@ use crate::{
 };
 
 const COMMANDS: [&str; 13] = [
-    "demo", "run", "serve", "agent", "submit", "agents", "runs", "watch", "cancel", "report", "check",
-    "init", "target",
+    "demo", "run", "serve", "agent", "submit", "agents", "runs", "watch", "cancel", "report",
+    "check", "init", "target",
 ];
 
 #[tokio::test]
@@ -17,7 +17,8 @@ async fn help_lists_every_command_and_each_has_help_of_its_own() {
     let help = inrush(&["--help"], Path::new("/")).await.with_code(0);
     assert!(help.err.is_empty(), "{}", help.err);
     for command in COMMANDS {
-        let listed = help.out.lines().any(|line| line.trim_start().starts_with(&format!("{command} ")));
+        let listed =
+            help.out.lines().any(|line| line.trim_start().starts_with(&format!("{command} ")));
         assert!(listed, "{command} is not in {}", help.out);
         let own = inrush(&[command, "--help"], Path::new("/")).await.with_code(0);
         assert!(own.out.contains(&format!("Usage: inrush {command}")), "{}", own.out);

@@ -84,7 +84,12 @@ pub(crate) fn assert_balanced(report: &Value) {
 
 /// The sum over the agents' rows.
 pub(crate) fn sum_of_agents(report: &Value, key: &str) -> u64 {
-    report["agents"].as_array().unwrap().iter().map(|row| row["ledger"][key].as_u64().unwrap()).sum()
+    report["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["ledger"][key].as_u64().unwrap())
+        .sum()
 }
 
 /// A coordinator.
@@ -109,11 +114,9 @@ impl Coordinator {
 
     /// Starts an agent and waits until it is listed.
     pub(crate) async fn agent(&self, folder: &Path, name: &str, more: &[&str]) -> Running {
-        let args = [
-            &["agent", "--coordinator", &self.address, "--name", name, "--workers", "1"],
-            more,
-        ]
-        .concat();
+        let args =
+            [&["agent", "--coordinator", &self.address, "--name", name, "--workers", "1"], more]
+                .concat();
         let agent = start(&args, folder);
         let mut looks = interval(Duration::from_millis(50));
         let listed = async {
