@@ -100,7 +100,12 @@ impl Session {
         match ended {
             Ok(()) => tracing::info!(agent = %agent.name, "an agent's stream ended"),
             Err(refusal) => {
-                tracing::warn!(agent = %agent.name, "an agent's session ends: {refusal}");
+                // Whoever stops the coordinator knows.
+                if matches!(refusal, Refusal::Stopping) {
+                    tracing::info!(agent = %agent.name, "an agent's session ends: {refusal}");
+                } else {
+                    tracing::warn!(agent = %agent.name, "an agent's session ends: {refusal}");
+                }
                 self.finish(refusal);
             }
         }

@@ -1,8 +1,12 @@
 //! `inrush serve` with agents and clients.
 
+use hdrhistogram::Histogram;
+
 use crate::{
     process::{inrush, start},
-    support::{Coordinator, Target, assert_balanced, folder, json_report, plan, sum_of_agents},
+    support::{
+        Coordinator, Target, assert_balanced, folder, histogram, json_report, plan, sum_of_agents,
+    },
 };
 
 #[tokio::test]
@@ -23,6 +27,15 @@ async fn three_agents_with_addresses_of_their_own_split_a_plan_exactly() {
     assert_eq!([planned(0), planned(1), planned(2)], [3_400, 3_300, 3_300]);
     assert_eq!(sum_of_agents(&report, "completed"), 10_000);
     assert_eq!(target.requests().await, 10_000);
+    for distribution in ["all", "succeeded"] {
+        let merged = histogram(&report["response_time"][distribution]);
+        let mut sum = Histogram::<u64>::new_from(&merged);
+        for agent in report["agents"].as_array().unwrap() {
+            sum.add(histogram(&agent["response_time"][distribution])).unwrap();
+        }
+        assert_eq!(merged.len(), 10_000);
+        assert_eq!(merged, sum);
+    }
 
     let at = ["--coordinator", &coordinator.address];
     let agents_list = inrush(&[&["agents"], &at[..]].concat(), folder.path()).await.with_code(0);

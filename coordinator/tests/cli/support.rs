@@ -1,7 +1,10 @@
 //! What the tests run against: the bundled target in a process of its own, plans, coordinators, agents.
 
-use std::{fs, net::SocketAddr, path::Path, process::Stdio, time::Duration};
+use std::{fs, net::SocketAddr, path::Path, process::Stdio, sync::LazyLock, time::Duration};
 
+use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
+use hdrhistogram::{Histogram, serialization::Deserializer};
+use jsonschema::Validator;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{
@@ -63,9 +66,24 @@ pub(crate) fn plan(folder: &Path, url: &str, connections: u64, requests: u64, ag
     fs::write(folder.join("plan.toml"), text).unwrap();
 }
 
-/// The JSON report that was written to `report.json`.
+/// The JSON report that was written to `report.json`, which keeps to the published schema.
+#[track_caller]
 pub(crate) fn json_report(folder: &Path) -> Value {
-    serde_json::from_slice(&fs::read(folder.join("report.json")).unwrap()).unwrap()
+    static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
+        let schema = include_str!("../../../docs/report.schema.json");
+        jsonschema::draft202012::new(&serde_json::from_str(schema).unwrap()).unwrap()
+    });
+    let report = serde_json::from_slice(&fs::read(folder.join("report.json")).unwrap()).unwrap();
+    let breaches: Vec<String> =
+        SCHEMA.iter_errors(&report).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert!(breaches.is_empty(), "{breaches:#?}");
+    report
+}
+
+/// How often each value stands in a distribution's histogram, read with none of our own code.
+pub(crate) fn histogram(distribution: &Value) -> Histogram<u64> {
+    let bytes = BASE64.decode(distribution["histogram"].as_str().unwrap()).unwrap();
+    Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap()
 }
 
 /// Asserts that the accounts add up, in total and for each agent.
