@@ -30,7 +30,9 @@ impl Connecting {
         if let Some(source) = source {
             // The port is chosen at the connect, so that ports are counted per target and not per source.
             setsockopt(&socket, IpBindAddressNoPort, &true)?;
-            socket.bind(&SocketAddr::new(source, 0).into())?;
+            socket
+                .bind(&SocketAddr::new(source, 0).into())
+                .map_err(|error| no_source(source, error))?;
         }
         match socket.connect(&address.into()) {
             Ok(()) => {}
@@ -58,6 +60,16 @@ impl Connecting {
     /// The connection, once [`poll`](Self::poll) said it stands.
     pub(crate) fn into_stream(self) -> TcpStream {
         self.stream
+    }
+}
+
+/// Without a port to reserve, a bind can fail only for the address. Under its own code it would look like ports run out.
+fn no_source(source: IpAddr, error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::AddrNotAvailable => {
+            io::Error::other(format!("source address {source} is not one of this machine's"))
+        }
+        _ => error,
     }
 }
 

@@ -1,11 +1,14 @@
 //! How connections are opened, kept and opened again.
 
 use std::{
+    io::{Read, Write},
+    net::TcpListener,
     sync::{Arc, Mutex},
+    thread,
     time::{Duration, Instant},
 };
 
-use inrush_agent::clock;
+use inrush_agent::{clock, engine::connect_first};
 use inrush_common::outcome::ErrorClass;
 use inrush_testkit::{LONG, Received, Response, Script, Step, Target};
 
@@ -119,9 +122,34 @@ fn an_http_1_0_target_that_closes_each_connection_fails_nothing() {
 
 #[test]
 fn connections_come_from_each_source_address_in_turn() {
-    let target = Target::hello();
-    let mut job = job(workload(20, 10), target.addr(), 1);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    let serving = thread::spawn(move || {
+        let mut sources = Vec::new();
+        for _ in 0..20 {
+            let (mut stream, peer) = listener.accept().unwrap();
+            sources.push(peer.ip().to_string());
+            let mut head = [0; 1024];
+            assert!(stream.read(&mut head).unwrap() > 0);
+            stream.write_all(b"HTTP/1.1 204 No\r\nConnection: close\r\n\r\n").unwrap();
+        }
+        sources
+    });
+    let mut job = job(workload(20, 4), addr, 1);
     job.sources = ["127.0.0.7", "127.0.0.8"].map(|text| text.parse().unwrap()).into();
     run(job).assert_all_succeeded(20);
-    assert_eq!(target.counts().connections, 10);
+    let sources = serving.join().unwrap();
+    let from = |source: &str| sources.iter().filter(|it| *it == source).count();
+    assert_eq!((from("127.0.0.7"), from("127.0.0.8")), (10, 10), "{sources:?}");
+}
+
+#[test]
+fn a_source_that_is_not_of_this_machine_is_named_and_no_lack_of_ports() {
+    let target = Target::hello();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let source = ["192.0.2.1".parse().unwrap()];
+    let error =
+        runtime.block_on(connect_first(&workload(1, 1), &[target.addr()], &source)).unwrap_err();
+    assert_eq!(error.class, ErrorClass::ConnectUnreachable);
+    assert_eq!(error.text, "source address 192.0.2.1 is not one of this machine's");
 }

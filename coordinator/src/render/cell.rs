@@ -1,6 +1,6 @@
 //! One value as a few characters. What does not apply is a dash, never a 0.
 
-use inrush_common::units::{Count, Nanos};
+use inrush_common::units::{ByteCount, Count, Nanos};
 
 /// Does not apply.
 pub(super) const NONE: &str = "–";
@@ -26,6 +26,10 @@ pub(super) fn maybe_time(nanos: Option<u64>) -> String {
 }
 
 /// A duration that was computed as a number of seconds.
+pub(super) fn maybe_bytes(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| NONE.to_owned(), |bytes| ByteCount(bytes).to_string())
+}
+
 pub(super) fn seconds(seconds: f64) -> String {
     let nanos = (seconds * 1e9).round() as u64;
     if nanos == 0 { "0 s".to_owned() } else { Nanos(nanos).to_string() }

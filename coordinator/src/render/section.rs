@@ -234,6 +234,7 @@ pub(super) fn agents(report: &Report) -> Vec<String> {
         (Right, "schedule lag p99"),
         (Right, "worker lag p99"),
         (Right, "peak CPU"),
+        (Right, "peak memory"),
         (Right, "clock offset"),
         (Left, "state"),
     ]);
@@ -248,6 +249,7 @@ pub(super) fn agents(report: &Report) -> Vec<String> {
             cell::maybe_time(row.schedule_lag.p99_ns),
             cell::maybe_time(row.worker_lag.p99_ns),
             cpu.unwrap_or_else(|| cell::NONE.to_owned()),
+            cell::maybe_bytes(row.resident_peak_bytes),
             cell::clock(row.clock_offset_ns, row.clock_bound_ns),
             state(row),
         ]);

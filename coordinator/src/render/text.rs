@@ -1,7 +1,7 @@
 //! The report as text, in a fixed order: what was done and whether to believe it, then the accounts, then the times.
 
 use inrush_common::{
-    report::{Report, RunOutcome, VerdictStatus},
+    report::{Reason, Report, RunOutcome, Verdict, VerdictStatus},
     units::ByteCount,
 };
 
@@ -30,6 +30,9 @@ pub fn text(report: &Report, color: bool) -> String {
     lines.push(String::new());
     lines.join("\n")
 }
+
+/// In a large fleet one cause may make a hundred reasons.
+const REASONS_SHOWN: usize = 3;
 
 /// ANSI colours, or none.
 #[derive(Debug, Clone, Copy)]
@@ -73,15 +76,30 @@ fn head(report: &Report, paint: Paint) -> Vec<String> {
     } else if report.run.outcome != RunOutcome::Finished {
         lines.push(format!("outcome: {}", report.run.outcome.name()));
     }
-    for reason in &verdict.reasons {
-        let who = reason.agent.as_deref().map_or_else(String::new, |agent| format!("{agent}: "));
-        lines.push(format!(
-            "  {} {}: {}{}",
-            paint.verdict(reason.status, reason.status.name()),
-            reason.code,
-            cell::words(&who),
-            cell::words(&reason.text),
-        ));
+    lines.extend(reasons(verdict, paint));
+    lines
+}
+
+/// One line per reason; of one kind of reason in many agents the first few, and how many more.
+fn reasons(verdict: &Verdict, paint: Paint) -> Vec<String> {
+    let alike = |a: &Reason, b: &Reason| (a.status, a.code) == (b.status, b.code);
+    let mut lines = Vec::new();
+    for group in verdict.reasons.chunk_by(alike) {
+        for reason in group.iter().take(REASONS_SHOWN) {
+            let who =
+                reason.agent.as_deref().map_or_else(String::new, |agent| format!("{agent}: "));
+            lines.push(format!(
+                "  {} {}: {}{}",
+                paint.verdict(reason.status, reason.status.name()),
+                reason.code,
+                cell::words(&who),
+                cell::words(&reason.text),
+            ));
+        }
+        if group.len() > REASONS_SHOWN {
+            let more = group.len() - REASONS_SHOWN;
+            lines.push(format!("    and {more} more of the kind, all in the JSON report"));
+        }
     }
     lines
 }
@@ -160,6 +178,7 @@ fn accounts(report: &Report) -> Vec<String> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use inrush_common::report::ReasonCode;
 
     pub(in crate::render) const REPORTS: [(&str, &str); 7] = [
         ("normal", include_str!("../../../common/tests/report/golden/normal.json")),
@@ -201,6 +220,23 @@ pub(super) mod tests {
             headline,
             "closed model, 10 connections: EVERY REQUEST FAILED, 1,500 of 1,500 in 1.00 s"
         );
+    }
+
+    #[test]
+    fn reasons_of_one_kind_in_many_agents_are_counted_and_not_all_listed() {
+        let mut report = report("normal");
+        report.verdict.reasons = (1..=9)
+            .map(|number| Reason {
+                code: ReasonCode::WorkerLag,
+                status: VerdictStatus::Degraded,
+                agent: Some(format!("lab{number}")),
+                text: "its workers ran late".to_owned(),
+            })
+            .collect();
+        let lines = reasons(&report.verdict, Paint(false));
+        assert_eq!(lines.len(), 4);
+        assert_eq!(lines[2], "  degraded worker_lag: lab3: its workers ran late");
+        assert_eq!(lines[3], "    and 6 more of the kind, all in the JSON report");
     }
 
     #[test]

@@ -99,17 +99,24 @@ pub(crate) struct Printing {
 
 impl Printing {
     pub(crate) async fn node() -> Self {
-        Self::start("node", "hello.js").await
+        Self::start("node", &[], "hello.js").await
     }
 
+    /// Java's server as it is: it keeps no more than 200 idle connections and closes the others.
     pub(crate) async fn java() -> Self {
-        Self::start("java", "Hello.java").await
+        Self::start("java", &[], "Hello.java").await
     }
 
-    async fn start(program: &str, source: &str) -> Self {
+    /// The same, told to keep all connections.
+    pub(crate) async fn java_that_keeps_connections() -> Self {
+        let keep = "-Dsun.net.httpserver.maxIdleConnections=2000";
+        Self::start("java", &[keep], "Hello.java").await
+    }
+
+    async fn start(program: &str, options: &[&str], source: &str) -> Self {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers").join(source);
         let mut command = server(program);
-        command.arg(source).stdout(Stdio::piped());
+        command.args(options).arg(source).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{program}: {error}"));
         let mut lines = lines(&mut child);
         let port = timeout(START, lines.next_line()).await.expect("it prints its port in time");
@@ -122,7 +129,13 @@ impl Printing {
     }
 }
 
-/// `python3 -m http.server`: HTTP/1.0, a connection for each request, a log line for each.
+/// What `python3 -m http.server` runs, with a queue of 128 connections instead of 5: when fifty clients
+/// connect at once the kernel drops some of them from a queue of 5, and now and then one for good.
+const PYTHON: &str = "import runpy, socketserver
+socketserver.TCPServer.request_queue_size = 128
+runpy.run_module('http.server', run_name='__main__', alter_sys=True)";
+
+/// Python's server: HTTP/1.0, a connection for each request, a log line for each.
 #[derive(Debug)]
 pub(crate) struct Python {
     pub(crate) addr: SocketAddr,
@@ -136,7 +149,7 @@ impl Python {
         std::fs::write(directory.path().join("index.html"), "Hello, world!").unwrap();
         let log = File::create(directory.path().join("log")).unwrap();
         let mut python = server("python3");
-        python.args(["-u", "-m", "http.server", "--bind", "127.0.0.1", "--directory"]);
+        python.args(["-u", "-c", PYTHON, "--bind", "127.0.0.1", "--directory"]);
         python.arg(directory.path()).arg("0").stdout(Stdio::piped()).stderr(log);
         let mut child = python.spawn().expect("python3 is installed");
         let mut lines = lines(&mut child);
