@@ -163,12 +163,11 @@ async fn a_target_that_dies_in_mid_run_is_in_the_report() {
     let running = start(&run, folder.path());
     target.has_counted(100).await;
     drop(target);
-    // What was measured until then may be believed, so that the run is not invalid; it is not plainly valid either.
-    let ended = running.ended().await.with_code(0);
+    let ended = running.ended().await.with_code(4);
     assert!(!ended.out.is_empty());
     let report = json_report(folder.path());
     assert_balanced(&report);
-    assert_eq!(report["verdict"]["status"], "degraded");
+    assert_eq!(report["verdict"]["status"], "invalid");
     assert_eq!(report["verdict"]["reasons"][0]["code"], "target_unreachable");
     assert!(report["ledger"]["not_started_by_reason"]["target_unreachable"].as_u64() > Some(0));
     assert!(!report["errors"].as_array().unwrap().is_empty());
