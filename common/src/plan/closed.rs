@@ -82,7 +82,7 @@ fn closed(compiler: &mut Compiler<'_>, table: &Spanned<RawClosed>) -> Option<Clo
         compiler.problems.push(Problem::warning(
             code::IDLE_CONNECTIONS,
             typed.span(),
-            format!("{connections} connections for {requests} requests"),
+            format!("more connections than requests: {connections} for {requests}"),
             format!("only {requests} of them will have work"),
             "lower `connections`, or raise `requests`",
         ));
