@@ -58,3 +58,23 @@ fn every_test_named_in_the_architecture_exists() {
         named.iter().filter(|name| !code.contains(&format!("fn {name}("))).collect();
     assert!(missing.is_empty(), "ARCHITECTURE.md names tests {missing:?}, which do not exist");
 }
+
+#[test]
+fn no_document_has_a_gap_left_to_fill_and_every_link_leads_somewhere() {
+    let mut documents = vec![root().join("README.md"), root().join("ARCHITECTURE.md")];
+    documents.extend([root().join("CONTRIBUTING.md"), root().join("CHANGELOG.md")]);
+    let docs = fs::read_dir(root().join("docs")).expect("a readable folder");
+    documents.extend(docs.map(|entry| entry.expect("a readable entry").path()));
+    for path in documents.iter().filter(|path| path.extension().is_some_and(|it| it == "md")) {
+        let text = fs::read_to_string(path).expect("a readable document");
+        for gap in ["@@", "TODO", "TBD", "FIXME", "lorem"] {
+            assert!(!text.contains(gap), "{} still holds {gap:?}", path.display());
+        }
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for target in targets.filter(|target| !target.contains("://")) {
+            let file = target.split('#').next().unwrap_or_default();
+            let folder = path.parent().expect("a document in a folder");
+            assert!(folder.join(file).exists(), "{} links to {target}", path.display());
+        }
+    }
+}
