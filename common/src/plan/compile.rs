@@ -196,8 +196,9 @@ impl Compiler<'_> {
                         Ok(bytes) if bytes.len() as u64 <= files::MAX_BODY_FILE => {
                             return Some(bytes);
                         }
-                        Ok(bytes) => (
-                            format!("body file {path:?} has {} bytes", bytes.len()),
+                        // A reader may stop right behind the limit: how much more there is, nobody knows.
+                        Ok(_) => (
+                            format!("body file {path:?} is too large"),
                             "a body file has at most 32 MiB (33,554,432 bytes)",
                         ),
                         Err(error) => (

@@ -60,7 +60,7 @@ pub struct Loaded {
 /// than [`MOST_PROBLEMS`] the rest is only counted: that is no plan, but some other file.
 pub fn load(source_name: &str, source: &str, files: &dyn Files) -> Result<Loaded, Vec<Problem>> {
     if source.len() > MAX_PLAN {
-        return Err(vec![too_large(source.len())]);
+        return Err(vec![too_large()]);
     }
     let read = Source::new(source);
     let readable = Readable::new(read.text());
@@ -118,11 +118,11 @@ fn empty() -> Problem {
     )
 }
 
-fn too_large(bytes: usize) -> Problem {
+fn too_large() -> Problem {
     Problem::error(
         code::TOO_LARGE,
         0..0,
-        format!("the plan has {bytes} bytes, at most {MAX_PLAN} are read"),
+        format!("the plan has more than {MAX_PLAN} bytes"),
         "too large",
         "put a large body into a file and name it: body_file = \"body.json\"",
     )

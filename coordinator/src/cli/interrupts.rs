@@ -4,11 +4,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::error::CliError;
 
-/// SIGINT and SIGTERM, caught from its making on.
+/// SIGINT, SIGTERM and SIGHUP (the terminal was closed), caught from its making on.
 #[derive(Debug)]
 pub(super) struct Interrupts {
     int: Signal,
     term: Signal,
+    hup: Signal,
 }
 
 impl Interrupts {
@@ -19,7 +20,11 @@ impl Interrupts {
     pub(super) fn catch() -> Result<Self, CliError> {
         let catch =
             |kind| signal(kind).map_err(|error| CliError::internal("cannot catch signals", error));
-        Ok(Self { int: catch(SignalKind::interrupt())?, term: catch(SignalKind::terminate())? })
+        Ok(Self {
+            int: catch(SignalKind::interrupt())?,
+            term: catch(SignalKind::terminate())?,
+            hup: catch(SignalKind::hangup())?,
+        })
     }
 
     /// The next one. May be dropped and called again without losing one.
@@ -27,6 +32,7 @@ impl Interrupts {
         tokio::select! {
             _ = self.int.recv() => {}
             _ = self.term.recv() => {}
+            _ = self.hup.recv() => {}
         }
     }
 }
