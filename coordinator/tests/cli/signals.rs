@@ -68,12 +68,14 @@ async fn the_second_interrupt_stops_at_once_and_there_is_still_a_report() {
 }
 
 #[tokio::test]
-async fn terminating_is_interrupting() {
-    let (folder, target) = (folder(), Target::start().await);
-    let running = long_run(folder.path(), &target).await;
-    running.signal(Signal::TERM);
-    running.ended().await.with_code(6);
-    assert_eq!(json_report(folder.path())["run"]["outcome"], "cancelled");
+async fn terminating_and_closing_the_terminal_is_interrupting() {
+    for signal in [Signal::TERM, Signal::HUP] {
+        let (folder, target) = (folder(), Target::start().await);
+        let running = long_run(folder.path(), &target).await;
+        running.signal(signal);
+        running.ended().await.with_code(6);
+        assert_eq!(json_report(folder.path())["run"]["outcome"], "cancelled");
+    }
 }
 
 #[tokio::test]
