@@ -8,5 +8,6 @@ mod connections;
 mod counts;
 mod ends;
 mod failures;
+mod field;
 mod responses;
 mod support;
