@@ -60,7 +60,8 @@ pub fn rules() -> Vec<Rule> {
             Invalid,
             "the target could not be reached at the start, or an agent gave up on it in mid-run",
         ),
-        rule(Code::Incomplete, Degraded, "the run was cancelled or aborted"),
+        rule(Code::Incomplete, Invalid, "the run was aborted"),
+        rule(Code::Incomplete, Degraded, "the run was cancelled"),
         rule(
             Code::LocalLimits,
             Invalid,
@@ -257,7 +258,7 @@ impl Reasons {
                 self.add(Code::Incomplete, Degraded, None, detail("the run was cancelled"));
             }
             RunOutcome::Aborted => {
-                self.add(Code::Incomplete, Degraded, None, detail("the run was aborted"));
+                self.add(Code::Incomplete, Invalid, None, detail("the run was aborted"));
             }
             RunOutcome::Running | RunOutcome::Finished | RunOutcome::Failed => {}
         }

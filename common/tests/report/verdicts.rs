@@ -158,9 +158,16 @@ fn an_agent_that_left_in_mid_run_is_as_good_as_lost() {
 fn a_run_cut_short_is_incomplete() {
     let report = fixtures::cancelled().report();
     assert_eq!(found(&report), [(Code::Incomplete, Degraded)]);
-    let mut run = fixtures::lost_agent();
-    run.facts.outcome = RunOutcome::Aborted;
-    assert!(found(&run.report()).contains(&(Code::Incomplete, Degraded)));
+    // An abort is not always the fault of an agent that has a reason of its own: it must weigh by itself.
+    let aborted = normal(|run| {
+        run.facts.outcome = RunOutcome::Aborted;
+        run.facts.detail = Some("it went on beyond its duration".to_owned());
+    });
+    assert_eq!(found(&aborted), [(Code::Incomplete, Invalid)]);
+    assert_eq!(
+        aborted.verdict.reasons[0].text,
+        "the run was aborted: it went on beyond its duration"
+    );
 }
 
 fn with_faults(count: u64) -> Report {
