@@ -113,6 +113,7 @@ fn balance(totals: &Totals, agents: &[Agent<'_>], total: &Ledger, sum: &RequestS
     let mut findings = Findings::default();
     for agent in agents {
         findings.balance(Some(agent.facts.name.as_str()), &agent.ledger, &agent.sum);
+        agent.missing(&mut findings);
     }
     for name in totals.agents().keys() {
         if agents.iter().all(|agent| agent.facts.name != *name) {

@@ -47,7 +47,11 @@ pub fn rules() -> Vec<Rule> {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let rule = |code, status, when: &str| Rule { code, status, when: when.to_owned() };
     vec![
-        rule(Code::LedgerFailed, Invalid, "a balance of the accounts fails"),
+        rule(
+            Code::LedgerFailed,
+            Invalid,
+            "a balance of the accounts fails, or a snapshot is missing",
+        ),
         rule(Code::AgentLost, Invalid, "an agent was lost, or left in mid-run"),
         rule(
             Code::AgentFailed,
