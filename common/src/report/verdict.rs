@@ -3,7 +3,7 @@
 use super::{
     Reason, ReasonCode, Report, RunOutcome, Verdict, VerdictStatus,
     agents::{Agent, Part},
-    ledger::Findings,
+    ledger::{Findings, sum_of},
 };
 use crate::{
     outcome::ErrorClass,
@@ -323,14 +323,14 @@ impl Reasons {
     fn local_limits(&mut self, report: &Report, agents: &[Agent<'_>]) {
         let faults = |errors: &[u64]| -> u64 {
             let classes = ErrorClass::ALL.into_iter().filter(|class| class.is_generator_fault());
-            classes.map(|class| errors[class as usize]).sum()
+            classes.map(|class| errors[class as usize]).fold(0, u64::saturating_add)
         };
         let by_agent: Vec<(&str, u64)> = agents
             .iter()
             .map(|agent| (agent.facts.name.as_str(), faults(&agent.sum.errors)))
             .filter(|(_, count)| *count > 0)
             .collect();
-        let count: u64 = by_agent.iter().map(|(_, count)| count).sum();
+        let count = sum_of(by_agent.iter().map(|(_, count)| count));
         if count == 0 {
             return;
         }
