@@ -211,7 +211,7 @@ mod tests {
         let hours = [1, 2, 10, 30, 60, 120, 240, 480].map(|hours| hours * 3_600);
         for (hours, width) in hours.into_iter().zip([1, 2, 10, 30, 60, 120, 240, 480]) {
             assert_eq!(width_s(hours - 1), width);
-            assert!(width_s(hours) > width && width_s(hours) % width == 0);
+            assert!(width_s(hours) > width && width_s(hours).is_multiple_of(width));
         }
         assert_eq!(width_s(0), 1);
         assert!(u64::MAX / width_s(u64::MAX) < MAX_ROWS);

@@ -5,6 +5,7 @@
 //! only the message claims. What an old or a new peer may leave out has its default; what it must not make up (an
 //! unknown error class, a count beyond any plan) is an error.
 
+mod capacity;
 mod error;
 mod snapshot;
 mod stats;
