@@ -1,8 +1,6 @@
 //! How many connections an agent can carry. The one place that does this sum: the agent for what it refuses, the
 //! coordinator for how it splits.
 
-use inrush_proto::v1;
-
 /// What limits an agent's connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
@@ -77,20 +75,6 @@ impl Capacity {
     }
 }
 
-impl From<v1::Capacity> for Capacity {
-    fn from(wire: v1::Capacity) -> Self {
-        let v1::Capacity { workers, files, ports, sources, memory_bytes } = wire;
-        Self { workers, files, ports, sources: sources.max(1), memory_bytes }
-    }
-}
-
-impl From<Capacity> for v1::Capacity {
-    fn from(capacity: Capacity) -> Self {
-        let Capacity { workers, files, ports, sources, memory_bytes } = capacity;
-        Self { workers, files, ports, sources, memory_bytes }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,12 +101,5 @@ mod tests {
     fn each_source_address_brings_its_own_ports() {
         let sources = Capacity { files: 1_000_000, sources: 3, ..LAB };
         assert_eq!(sources.max_connections(), 3 * 28_232);
-    }
-
-    #[test]
-    fn it_survives_the_wire() {
-        assert_eq!(Capacity::from(v1::Capacity::from(LAB)), LAB);
-        let unset = Capacity::from(v1::Capacity { sources: 0, ..v1::Capacity::from(LAB) });
-        assert_eq!(unset.sources, 1);
     }
 }

@@ -44,9 +44,14 @@ impl fmt::Display for ByteCount {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Nanos(pub u64);
 
+/// A duration in nanoseconds; of more than 584 years, as many as there can be.
+pub fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
 impl From<Duration> for Nanos {
     fn from(duration: Duration) -> Self {
-        Self(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+        Self(nanos(duration))
     }
 }
 

@@ -72,7 +72,9 @@ pub fn of(report: &Report) -> ExitStatus {
         RunOutcome::Failed => ExitStatus::Internal,
         // A look at a run under way says nothing yet about how it will end.
         RunOutcome::Running => ExitStatus::Passed,
-        RunOutcome::Finished | RunOutcome::Aborted => match report.verdict.status {
+        // Whatever the verdict says: a run that was cut short by a fault must not pass.
+        RunOutcome::Aborted => ExitStatus::RunInvalid,
+        RunOutcome::Finished => match report.verdict.status {
             VerdictStatus::Valid | VerdictStatus::Degraded => ExitStatus::Passed,
             VerdictStatus::Invalid => ExitStatus::RunInvalid,
         },
@@ -107,6 +109,32 @@ mod tests {
             .map(|status| (status.code().to_string(), status.meaning().to_owned()))
             .collect();
         assert_eq!(documented(), coded);
+    }
+
+    #[test]
+    fn each_outcome_and_verdict_has_its_code() {
+        use ExitStatus as Exit;
+        use VerdictStatus::{Degraded, Invalid, Valid};
+
+        let json = include_str!("../../common/tests/report/golden/normal.json");
+        let mut report: Report = serde_json::from_str(json).unwrap();
+        let table = [
+            (RunOutcome::Running, [Exit::Passed, Exit::Passed, Exit::Passed]),
+            (RunOutcome::Finished, [Exit::Passed, Exit::Passed, Exit::RunInvalid]),
+            (RunOutcome::Cancelled, [Exit::Cancelled; 3]),
+            (RunOutcome::Aborted, [Exit::RunInvalid; 3]),
+            (RunOutcome::TargetUnreachable, [Exit::TargetUnreachable; 3]),
+            (RunOutcome::Failed, [Exit::Internal; 3]),
+        ];
+        assert_eq!(table.len(), RunOutcome::ALL.len());
+        for (outcome, expected) in table {
+            report.run.outcome = outcome;
+            let codes = [Valid, Degraded, Invalid].map(|status| {
+                report.verdict.status = status;
+                of(&report)
+            });
+            assert_eq!(codes, expected, "{outcome}");
+        }
     }
 
     #[test]

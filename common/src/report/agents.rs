@@ -1,13 +1,17 @@
 //! One agent's row, and how its part ended.
 
+use std::collections::BTreeMap;
+
 use super::{
     AgentFacts, AgentRow, AgentState, Bytes, Connections, Ledger, Loss, Rates, RunFacts,
     RunOutcome, SplitByOutcome,
-    ledger::{Ending, PENDING},
+    ledger::{Ending, Findings, PENDING},
 };
 use crate::{
+    id::Epoch,
     outcome::NotStarted,
     stats::{AgentTotals, Completion, RequestStats, Stats, Totals},
+    units::Count,
 };
 
 /// An interval shorter than this says nothing about the CPU.
@@ -83,6 +87,8 @@ impl<'a> Part<'a> {
     fn ending(self, run: RunOutcome, totals: &AgentTotals) -> Ending {
         let in_flight = totals.last_interval().map(|interval| interval.gauges.in_flight);
         let rest = match self {
+            // A worker that failed took its accounts along: what it left behind is all that is known.
+            Self::Completed(Completion::Internal(_), _) => NotStarted::Aborted.name(),
             Self::Completed(..) => return Ending { rest: None, in_flight },
             Self::Lost(_) => NotStarted::AgentLost.name(),
             Self::Running => PENDING,
@@ -137,6 +143,33 @@ impl<'a> Agent<'a> {
         let mut agents: Vec<Self> = agents.collect();
         agents.sort_by(|a, b| a.facts.name.cmp(&b.facts.name));
         agents
+    }
+
+    /// Tells which snapshots never came although later ones did, or the last one did. Without them, the sums are wrong
+    /// and balance all the same.
+    pub(super) fn missing(&self, findings: &mut Findings) {
+        // While the run goes on, they may still be on their way.
+        if matches!(self.part, Part::Running) {
+            return;
+        }
+        // Per process: the last number, how many there are, and the first gap.
+        let mut processes: BTreeMap<Epoch, (u64, u64, Option<u64>)> = BTreeMap::new();
+        for (epoch, seq) in self.totals.intervals.keys() {
+            let (last, count, gap) = processes.entry(*epoch).or_default();
+            let expected = last.saturating_add(1);
+            if seq.0 > expected {
+                gap.get_or_insert(expected);
+            }
+            (*last, *count) = (seq.0, *count + 1);
+        }
+        for (last, count, gap) in processes.into_values() {
+            let Some(first) = gap else { continue };
+            let text = match last - count {
+                1 => format!("snapshot #{first} is missing"),
+                missing => format!("{} snapshots are missing, #{first} first", Count(missing)),
+            };
+            findings.add(Some(self.facts.name.as_str()), text);
+        }
     }
 
     /// CPU used over what there was, over all its intervals.

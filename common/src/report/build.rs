@@ -32,7 +32,8 @@ pub fn build(facts: &RunFacts, totals: &Totals) -> Report {
 
     let requests = request_rows(facts, &fleet, &ledger, duration_s, &mut findings);
     let series = series(totals);
-    let seconds = |of: fn(&super::SeriesRow) -> u64| series.iter().map(of).sum();
+    let seconds =
+        |of: fn(&super::SeriesRow) -> u64| series.iter().map(of).fold(0, u64::saturating_add);
     for (what, total, by_second) in [
         ("started", ledger.started, seconds(|row| row.started)),
         ("succeeded", ledger.succeeded, seconds(|row| row.succeeded)),
@@ -113,6 +114,7 @@ fn balance(totals: &Totals, agents: &[Agent<'_>], total: &Ledger, sum: &RequestS
     let mut findings = Findings::default();
     for agent in agents {
         findings.balance(Some(agent.facts.name.as_str()), &agent.ledger, &agent.sum);
+        agent.missing(&mut findings);
     }
     for name in totals.agents().keys() {
         if agents.iter().all(|agent| agent.facts.name != *name) {
@@ -174,7 +176,7 @@ fn request_rows(
 fn status_rows(stats: &RequestStats) -> Vec<StatusRow> {
     let rows = stats.statuses.iter().map(|(code, count)| StatusRow {
         code: *code,
-        count: count.succeeded + count.failed,
+        count: count.succeeded.saturating_add(count.failed),
         failed: count.failed,
     });
     rows.collect()

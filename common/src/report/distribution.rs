@@ -1,31 +1,22 @@
-//! Distributions out of histograms, and what may be said with few samples.
+//! Distributions out of histograms.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use super::{Distribution, SplitByOutcome};
 use crate::stats::Histogram;
 
-/// A percentile is only given when at least ten samples lie beyond it: 10/(1−q).
-const fn enough(samples: u64, beyond_one_in: u64) -> bool {
-    samples >= 10 * beyond_one_in
-}
-
 impl From<&Histogram> for Distribution {
     fn from(histogram: &Histogram) -> Self {
-        let count = histogram.count();
-        let percentile = |q: f64, beyond_one_in: u64| {
-            enough(count, beyond_one_in).then(|| histogram.quantile(q)).flatten()
-        };
         Self {
-            count,
+            count: histogram.count(),
             min_ns: histogram.min(),
             mean_ns: histogram.mean(),
-            p50_ns: histogram.quantile(0.5),
-            p90_ns: percentile(0.9, 10),
-            p95_ns: percentile(0.95, 20),
-            p99_ns: percentile(0.99, 100),
-            p99_9_ns: percentile(0.999, 1_000),
-            p99_99_ns: percentile(0.9999, 10_000),
+            p50_ns: histogram.percentile(0.5),
+            p90_ns: histogram.percentile(0.9),
+            p95_ns: histogram.percentile(0.95),
+            p99_ns: histogram.percentile(0.99),
+            p99_9_ns: histogram.percentile(0.999),
+            p99_99_ns: histogram.percentile(0.9999),
             max_ns: histogram.max(),
             stdev_ns: histogram.stdev(),
             overflow: histogram.overflow(),

@@ -29,10 +29,11 @@ impl Ledger {
             .map(|reason| (reason.name().to_owned(), stats.not_started[reason as usize]))
             .filter(|(_, count)| *count > 0)
             .collect();
-        let accounted = stats.started + stats.not_started_total();
+        let accounted = stats.started.saturating_add(stats.not_started_total());
         let rest = planned.unwrap_or(0).saturating_sub(accounted);
         if let Some(reason) = ending.rest.filter(|_| rest > 0) {
-            *reasons.entry(reason.to_owned()).or_default() += rest;
+            let ours: &mut u64 = reasons.entry(reason.to_owned()).or_default();
+            *ours = ours.saturating_add(rest);
         }
         Self {
             planned,
@@ -40,7 +41,7 @@ impl Ledger {
             completed,
             succeeded: stats.succeeded,
             failed: stats.failed,
-            not_started: planned.map(|_| reasons.values().sum()),
+            not_started: planned.map(|_| sum_of(reasons.values())),
             not_started_by_reason: reasons,
             in_flight_at_end: ending
                 .in_flight
@@ -51,20 +52,26 @@ impl Ledger {
     /// Adds another's accounts.
     pub(super) fn add(&mut self, other: &Self) {
         self.planned = sum(self.planned, other.planned);
-        self.started += other.started;
-        self.completed += other.completed;
-        self.succeeded += other.succeeded;
-        self.failed += other.failed;
+        self.started = self.started.saturating_add(other.started);
+        self.completed = self.completed.saturating_add(other.completed);
+        self.succeeded = self.succeeded.saturating_add(other.succeeded);
+        self.failed = self.failed.saturating_add(other.failed);
         self.not_started = sum(self.not_started, other.not_started);
         for (reason, count) in &other.not_started_by_reason {
-            *self.not_started_by_reason.entry(reason.clone()).or_default() += count;
+            let ours = self.not_started_by_reason.entry(reason.clone()).or_default();
+            *ours = ours.saturating_add(*count);
         }
-        self.in_flight_at_end += other.in_flight_at_end;
+        self.in_flight_at_end = self.in_flight_at_end.saturating_add(other.in_flight_at_end);
     }
 }
 
 fn sum(ours: Option<u64>, theirs: Option<u64>) -> Option<u64> {
-    Some(ours? + theirs?)
+    Some(ours?.saturating_add(theirs?))
+}
+
+/// A sum that an agent's lies cannot make overflow.
+pub(super) fn sum_of<'a>(counts: impl IntoIterator<Item = &'a u64>) -> u64 {
+    counts.into_iter().copied().fold(0, u64::saturating_add)
 }
 
 /// What does not add up, in words.
@@ -98,10 +105,10 @@ impl Findings {
     /// The balances of one ledger, and of the numbers it was made from.
     pub(super) fn balance(&mut self, agent: Option<&str>, ledger: &Ledger, stats: &RequestStats) {
         if let (Some(planned), Some(not_started)) = (ledger.planned, ledger.not_started) {
-            let sum = ledger.started + not_started;
+            let sum = ledger.started.saturating_add(not_started);
             self.same(agent, ("planned", planned), ("started + not_started", sum));
         } else {
-            let unplanned: u64 = ledger.not_started_by_reason.values().sum();
+            let unplanned = sum_of(ledger.not_started_by_reason.values());
             if unplanned > 0 {
                 let unplanned = Count(unplanned);
                 let text =
@@ -109,16 +116,16 @@ impl Findings {
                 self.add(agent, text);
             }
         }
-        let sum = ledger.completed + ledger.in_flight_at_end;
+        let sum = ledger.completed.saturating_add(ledger.in_flight_at_end);
         self.same(agent, ("started", ledger.started), ("completed + in_flight_at_end", sum));
-        let sum = ledger.succeeded + ledger.failed;
+        let sum = ledger.succeeded.saturating_add(ledger.failed);
         self.same(agent, ("completed", ledger.completed), ("succeeded + failed", sum));
 
-        let errors: u64 = stats.errors.iter().sum();
-        let responses: u64 = stats.statuses.values().map(|count| count.succeeded).sum();
-        let refused: u64 = stats.statuses.values().map(|count| count.failed).sum();
+        let errors = sum_of(&stats.errors);
+        let responses = sum_of(stats.statuses.values().map(|count| &count.succeeded));
+        let refused = sum_of(stats.statuses.values().map(|count| &count.failed));
         self.same(agent, ("succeeded", ledger.succeeded), ("successes by status", responses));
-        let sum = refused + errors;
+        let sum = refused.saturating_add(errors);
         self.same(agent, ("failed", ledger.failed), ("failures by status and error class", sum));
         self.times(agent, ("succeeded", ledger.succeeded), &stats.succeeded_times);
         self.times(agent, ("failed", ledger.failed), &stats.failed_times);

@@ -62,7 +62,7 @@ pub struct Report {
     pub phases: Vec<PhaseRow>,
     /// One row per agent, lost ones included, by name.
     pub agents: Vec<AgentRow>,
-    /// Whole seconds of the run's timeline.
+    /// Rows of equal width over the run's timeline.
     pub series: Vec<SeriesRow>,
 }
 
@@ -94,7 +94,8 @@ pub enum RunOutcome {
     Finished,
     /// The user stopped it.
     Cancelled,
-    /// It was stopped because an agent was lost and the plan says abort.
+    /// A fault ended it: an agent was lost and the plan says abort, every agent was lost, it went on beyond its duration,
+    /// or the coordinator stopped in mid-run.
     Aborted,
     /// The target could not be reached when the agents got ready: no load was made.
     TargetUnreachable,
@@ -448,7 +449,7 @@ pub enum AgentState {
     NotReady,
 }
 
-/// One second of the run's timeline, all agents.
+/// One row of the run's timeline, all agents: a second, or more in a long run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeriesRow {

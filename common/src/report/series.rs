@@ -1,44 +1,50 @@
-//! The run second by second.
+//! The run row by row: second by second, unless it is long.
 
 use std::collections::BTreeMap;
 
-use super::{Distribution, SeriesRow};
+use super::SeriesRow;
 use crate::stats::{AgentTotals, Gauges, IntervalTotals, Totals};
 
-/// One row per whole second, from the start to the last second with load. A second in which nothing came is there all
-/// the same. An interval counts in the second that its middle lies in.
+/// Rows of equal width from the start to the last one with load, at most [`MAX_ROWS`](crate::stats::MAX_ROWS). One in
+/// which nothing came is there all the same. An interval counts in the row that its middle lies in.
 pub(super) fn series(totals: &Totals) -> Vec<SeriesRow> {
     let intervals = totals.agents().values().flat_map(|agent| agent.intervals.values());
     let active = intervals.filter(|interval| interval.is_active());
     let Some(last) = active.map(IntervalTotals::second).max() else { return Vec::new() };
-    let mut rows: Vec<SeriesRow> = (0..=last).map(|second| row(totals, second)).collect();
+    let width_s = totals.row_width_s();
+    let mut rows: Vec<SeriesRow> =
+        (0..=last / width_s).map(|number| row(totals, number, width_s)).collect();
     for agent in totals.agents().values() {
-        for (second, (counts, gauges)) in by_second(agent) {
-            let row = usize::try_from(second).ok().and_then(|second| rows.get_mut(second));
+        for (number, (counts, gauges)) in by_row(agent, width_s) {
+            let row = usize::try_from(number).ok().and_then(|number| rows.get_mut(number));
             let Some(row) = row else { continue };
-            row.started += counts.started;
-            row.succeeded += counts.succeeded;
-            row.failed += counts.failed;
-            row.open_connections += gauges.open_connections;
-            row.in_flight += gauges.in_flight;
+            add(&mut row.started, counts.started);
+            add(&mut row.succeeded, counts.succeeded);
+            add(&mut row.failed, counts.failed);
+            add(&mut row.open_connections, gauges.open_connections);
+            add(&mut row.in_flight, gauges.in_flight);
             row.agents += 1;
         }
     }
     rows
 }
 
-fn row(totals: &Totals, second: u64) -> SeriesRow {
-    let of = Distribution::from(&totals.second(second));
+const fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}
+
+fn row(totals: &Totals, number: u64, width_s: u64) -> SeriesRow {
+    let response_time = totals.row(number);
     SeriesRow {
-        from_s: second as f64,
-        to_s: (second + 1) as f64,
+        from_s: (number * width_s) as f64,
+        to_s: ((number + 1) * width_s) as f64,
         started: 0,
         succeeded: 0,
         failed: 0,
         open_connections: 0,
         in_flight: 0,
-        p50_ns: of.p50_ns,
-        p99_ns: of.p99_ns,
+        p50_ns: response_time.percentile(0.5),
+        p99_ns: response_time.percentile(0.99),
         agents: 0,
     }
 }
@@ -50,15 +56,15 @@ struct Counts {
     failed: u64,
 }
 
-/// Counts of all intervals of a second, gauges of its last one.
-fn by_second(agent: &AgentTotals) -> BTreeMap<u64, (Counts, Gauges)> {
-    let mut seconds: BTreeMap<u64, (Counts, Gauges)> = BTreeMap::new();
+/// Counts of all intervals of a row, gauges of its last one.
+fn by_row(agent: &AgentTotals, width_s: u64) -> BTreeMap<u64, (Counts, Gauges)> {
+    let mut rows: BTreeMap<u64, (Counts, Gauges)> = BTreeMap::new();
     for interval in agent.intervals.values() {
-        let (counts, gauges) = seconds.entry(interval.second()).or_default();
-        counts.started += interval.started;
-        counts.succeeded += interval.succeeded;
-        counts.failed += interval.failed;
+        let (counts, gauges) = rows.entry(interval.second() / width_s).or_default();
+        add(&mut counts.started, interval.started);
+        add(&mut counts.succeeded, interval.succeeded);
+        add(&mut counts.failed, interval.failed);
         *gauges = interval.gauges;
     }
-    seconds
+    rows
 }

@@ -3,7 +3,7 @@
 use super::{
     Reason, ReasonCode, Report, RunOutcome, Verdict, VerdictStatus,
     agents::{Agent, Part},
-    ledger::Findings,
+    ledger::{Findings, sum_of},
 };
 use crate::{
     outcome::ErrorClass,
@@ -47,7 +47,11 @@ pub fn rules() -> Vec<Rule> {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let rule = |code, status, when: &str| Rule { code, status, when: when.to_owned() };
     vec![
-        rule(Code::LedgerFailed, Invalid, "a balance of the accounts fails"),
+        rule(
+            Code::LedgerFailed,
+            Invalid,
+            "a balance of the accounts fails, or a snapshot is missing",
+        ),
         rule(Code::AgentLost, Invalid, "an agent was lost, or left in mid-run"),
         rule(
             Code::AgentFailed,
@@ -60,7 +64,8 @@ pub fn rules() -> Vec<Rule> {
             Invalid,
             "the target could not be reached at the start, or an agent gave up on it in mid-run",
         ),
-        rule(Code::Incomplete, Degraded, "the run was cancelled or aborted"),
+        rule(Code::Incomplete, Invalid, "the run was aborted"),
+        rule(Code::Incomplete, Degraded, "the run was cancelled"),
         rule(
             Code::LocalLimits,
             Invalid,
@@ -257,7 +262,7 @@ impl Reasons {
                 self.add(Code::Incomplete, Degraded, None, detail("the run was cancelled"));
             }
             RunOutcome::Aborted => {
-                self.add(Code::Incomplete, Degraded, None, detail("the run was aborted"));
+                self.add(Code::Incomplete, Invalid, None, detail("the run was aborted"));
             }
             RunOutcome::Running | RunOutcome::Finished | RunOutcome::Failed => {}
         }
@@ -318,14 +323,14 @@ impl Reasons {
     fn local_limits(&mut self, report: &Report, agents: &[Agent<'_>]) {
         let faults = |errors: &[u64]| -> u64 {
             let classes = ErrorClass::ALL.into_iter().filter(|class| class.is_generator_fault());
-            classes.map(|class| errors[class as usize]).sum()
+            classes.map(|class| errors[class as usize]).fold(0, u64::saturating_add)
         };
         let by_agent: Vec<(&str, u64)> = agents
             .iter()
             .map(|agent| (agent.facts.name.as_str(), faults(&agent.sum.errors)))
             .filter(|(_, count)| *count > 0)
             .collect();
-        let count: u64 = by_agent.iter().map(|(_, count)| count).sum();
+        let count = sum_of(by_agent.iter().map(|(_, count)| count));
         if count == 0 {
             return;
         }

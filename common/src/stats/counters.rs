@@ -118,12 +118,12 @@ pub struct RequestStats {
 impl RequestStats {
     /// Requests that ended.
     pub const fn completed(&self) -> u64 {
-        self.succeeded + self.failed
+        self.succeeded.saturating_add(self.failed)
     }
 
     /// Planned requests that will never start, for whatever reason.
     pub fn not_started_total(&self) -> u64 {
-        self.not_started.iter().sum()
+        self.not_started.iter().copied().fold(0, u64::saturating_add)
     }
 
     /// Records a completed request.
@@ -158,15 +158,15 @@ impl RequestStats {
 
     /// Adds the accounts of `other`.
     pub fn add(&mut self, other: &Self) {
-        self.started += other.started;
-        self.succeeded += other.succeeded;
-        self.failed += other.failed;
+        add(&mut self.started, other.started);
+        add(&mut self.succeeded, other.succeeded);
+        add(&mut self.failed, other.failed);
         add_each(&mut self.not_started, &other.not_started);
         add_each(&mut self.errors, &other.errors);
         for (code, theirs) in &other.statuses {
             let ours = self.statuses.entry(*code).or_default();
-            ours.succeeded += theirs.succeeded;
-            ours.failed += theirs.failed;
+            add(&mut ours.succeeded, theirs.succeeded);
+            add(&mut ours.failed, theirs.failed);
         }
         for (class, theirs) in &other.examples {
             let ours = self.examples.entry(*class).or_insert_with(|| theirs.clone());
@@ -175,8 +175,8 @@ impl RequestStats {
                 ours.clone_from(theirs);
             }
         }
-        self.bytes_out += other.bytes_out;
-        self.bytes_in += other.bytes_in;
+        add(&mut self.bytes_out, other.bytes_out);
+        add(&mut self.bytes_in, other.bytes_in);
         self.succeeded_times.add(&other.succeeded_times);
         self.failed_times.add(&other.failed_times);
     }
@@ -190,9 +190,15 @@ impl RequestStats {
     }
 }
 
+/// Numbers from an agent that lies may be of any size: they must not cost the coordinator more than its report's sense.
+/// Saturated sums do not depend on the order either.
+const fn add(ours: &mut u64, theirs: u64) {
+    *ours = ours.saturating_add(theirs);
+}
+
 fn add_each<const N: usize>(ours: &mut [u64; N], theirs: &[u64; N]) {
     for (ours, theirs) in ours.iter_mut().zip(theirs) {
-        *ours += theirs;
+        add(ours, *theirs);
     }
 }
 
@@ -240,7 +246,7 @@ impl Stats {
 
     /// Adds another worker's or agent's accounts: the peaks add up, an upper bound if they were not at one instant.
     pub fn add_parallel(&mut self, other: &Self) {
-        let peak = self.connections.peak + other.connections.peak;
+        let peak = self.connections.peak.saturating_add(other.connections.peak);
         self.add_sums(other);
         self.connections.peak = peak;
     }
@@ -252,10 +258,10 @@ impl Stats {
         for (ours, theirs) in self.requests.iter_mut().zip(&other.requests) {
             ours.add(theirs);
         }
-        self.connections.opened += other.connections.opened;
-        self.connections.closed += other.connections.closed;
-        self.connections.failed += other.connections.failed;
-        self.connections.established += other.connections.established;
+        add(&mut self.connections.opened, other.connections.opened);
+        add(&mut self.connections.closed, other.connections.closed);
+        add(&mut self.connections.failed, other.connections.failed);
+        add(&mut self.connections.established, other.connections.established);
         self.connections.connect.add(&other.connections.connect);
         self.worker_lag.add(&other.worker_lag);
     }

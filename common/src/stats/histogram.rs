@@ -36,7 +36,7 @@ impl Histogram {
     #[inline]
     pub fn record(&mut self, nanos: u64) {
         if nanos > HIGHEST_NS {
-            self.overflow += 1;
+            self.overflow = self.overflow.saturating_add(1);
             return;
         }
         let counts = self.counts.get_or_insert_with(empty_counts);
@@ -47,7 +47,7 @@ impl Histogram {
 
     /// Adds all samples of `other`.
     pub fn add(&mut self, other: &Self) {
-        self.overflow += other.overflow;
+        self.overflow = self.overflow.saturating_add(other.overflow);
         let Some(theirs) = &other.counts else { return };
         match &mut self.counts {
             Some(ours) => ours.add(&**theirs).expect("all histograms have one shape"),
@@ -67,7 +67,7 @@ impl Histogram {
 
     /// Number of samples, those above the top included.
     pub fn count(&self) -> u64 {
-        self.counts.as_ref().map_or(0, |counts| counts.len()) + self.overflow
+        self.counts.as_ref().map_or(0, |counts| counts.len()).saturating_add(self.overflow)
     }
 
     /// Samples above the top of the shape (1 h).
@@ -118,6 +118,13 @@ impl Histogram {
         let rank = (q * self.count() as f64).ceil();
         let below = counts.len() as f64;
         (rank <= below).then(|| counts.value_at_quantile(rank / below))
+    }
+
+    /// The same where `q` is to be published: a high one (p90 up) is only known with at least ten samples beyond it,
+    /// 10/(1−q) samples in all. With fewer it would be one or two samples with a grand name.
+    pub fn percentile(&self, q: f64) -> Option<u64> {
+        let needed = if q < 0.9 { 1 } else { (10.0 / (1.0 - q)).round() as u64 };
+        (self.count() >= needed).then(|| self.quantile(q)).flatten()
     }
 
     /// Buckets that hold samples, as (highest value of the bucket in nanoseconds, count), rising.

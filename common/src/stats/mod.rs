@@ -16,4 +16,4 @@ pub use counters::{
 pub use encoding::HistogramError;
 pub use histogram::{Histogram, SHAPE};
 pub use snapshot::{Completion, Gauges, Interval, Snapshot, SnapshotKey};
-pub use totals::{AgentTotals, IntervalTotals, Totals};
+pub use totals::{AgentTotals, IntervalTotals, MAX_ROWS, Totals};

@@ -1,6 +1,9 @@
 //! The sum over a run's snapshots, each counted once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter, mem,
+};
 
 use super::{Completion, Gauges, Histogram, Interval, Snapshot, SnapshotKey, Stats};
 use crate::id::{AgentName, Epoch, SnapshotSeq};
@@ -11,7 +14,24 @@ use crate::id::{AgentName, Epoch, SnapshotSeq};
 pub struct Totals {
     seen: BTreeSet<SnapshotKey>,
     agents: BTreeMap<AgentName, AgentTotals>,
-    seconds: BTreeMap<u64, Encoded>,
+    /// Response times by row of the timeline.
+    rows: BTreeMap<u64, Encoded>,
+    /// The latest second that a snapshot belongs to.
+    last_second: u64,
+}
+
+/// Most rows of a timeline: an hour of seconds.
+pub const MAX_ROWS: u64 = 3_600;
+
+/// Widths of a row in seconds. Each divides the next, so rows become wider ones by being added up.
+const WIDTHS_S: [u64; 7] = [1, 2, 10, 30, 60, 120, 240];
+
+/// The smallest width with which the timeline up to `last_second` has no more than [`MAX_ROWS`] rows.
+fn width_s(last_second: u64) -> u64 {
+    // The last one is enough for ten days, more than a snapshot from the wire can have. Beyond it, go on by doubling.
+    let beyond = iter::successors(Some(480_u64), |width| width.checked_mul(2));
+    let mut widths = WIDTHS_S.into_iter().chain(beyond);
+    widths.find(|width| last_second / width < MAX_ROWS).unwrap_or(u64::MAX)
 }
 
 /// One agent's part.
@@ -62,9 +82,9 @@ impl IntervalTotals {
             failed: 0,
         };
         for request in &snapshot.stats.requests {
-            interval.started += request.started;
-            interval.succeeded += request.succeeded;
-            interval.failed += request.failed;
+            interval.started = interval.started.saturating_add(request.started);
+            interval.succeeded = interval.succeeded.saturating_add(request.succeeded);
+            interval.failed = interval.failed.saturating_add(request.failed);
         }
         interval
     }
@@ -77,7 +97,7 @@ impl IntervalTotals {
 
     /// Whether there was load: something began, ended or was under way.
     pub const fn is_active(&self) -> bool {
-        self.started + self.succeeded + self.failed + self.gauges.in_flight > 0
+        self.started > 0 || self.succeeded > 0 || self.failed > 0 || self.gauges.in_flight > 0
     }
 }
 
@@ -103,16 +123,35 @@ impl Totals {
     }
 
     fn add_second(&mut self, second: u64, stats: &Stats) {
+        self.widen(second);
         let mut response_time = Histogram::default();
         for request in &stats.requests {
             response_time.add(&request.succeeded_times.response_time);
             response_time.add(&request.failed_times.response_time);
         }
-        let kept = self.seconds.entry(second).or_default();
         if !response_time.is_empty() {
-            response_time.add(&kept.decode());
-            *kept = Encoded::from(&response_time);
+            let width = self.row_width_s();
+            self.rows.entry(second / width).or_default().add(&response_time);
         }
+    }
+
+    /// Makes the rows so wide that the timeline up to `second` fits. The width depends on the latest second alone, and
+    /// adding is exact, so it does not matter when this happens.
+    fn widen(&mut self, second: u64) {
+        let before = self.row_width_s();
+        self.last_second = self.last_second.max(second);
+        let times = self.row_width_s() / before;
+        if times == 1 {
+            return;
+        }
+        for (row, encoded) in mem::take(&mut self.rows) {
+            self.rows.entry(row / times).or_default().add(&encoded.decode());
+        }
+    }
+
+    /// Seconds per row of the timeline: 1, and more when the run is so long that there would be more than [`MAX_ROWS`].
+    pub fn row_width_s(&self) -> u64 {
+        width_s(self.last_second)
     }
 
     /// The agents that handed in anything, by name.
@@ -120,9 +159,9 @@ impl Totals {
         &self.agents
     }
 
-    /// The fleet's response times (succeeded and failed) in one second of the run's timeline.
-    pub fn second(&self, second: u64) -> Histogram {
-        self.seconds.get(&second).map(Encoded::decode).unwrap_or_default()
+    /// The fleet's response times (succeeded and failed) in one row of the run's timeline; row 0 begins at the start.
+    pub fn row(&self, row: u64) -> Histogram {
+        self.rows.get(&row).map(Encoded::decode).unwrap_or_default()
     }
 
     /// The fleet's sum.
@@ -135,7 +174,7 @@ impl Totals {
     }
 }
 
-/// A histogram that waits: a few KB instead of 190 KiB, so that an hour of seconds stays below 20 MB. Adding to it
+/// A histogram that waits: a few KB instead of 190 KiB, so that all rows stay below 20 MB. Adding to it
 /// costs about 30 µs more than adding to one that is open, far less than decoding the snapshot did.
 ///
 /// Equal samples have equal bytes.
@@ -146,6 +185,12 @@ struct Encoded {
 }
 
 impl Encoded {
+    fn add(&mut self, more: &Histogram) {
+        let mut sum = self.decode();
+        sum.add(more);
+        *self = Self::from(&sum);
+    }
+
     fn decode(&self) -> Histogram {
         Histogram::from_own_v2(&self.v2, self.overflow).expect("these bytes were encoded here")
     }
@@ -154,5 +199,21 @@ impl Encoded {
 impl From<&Histogram> for Encoded {
     fn from(histogram: &Histogram) -> Self {
         Self { v2: histogram.to_v2().into(), overflow: histogram.overflow() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_as_narrow_as_fits_and_every_width_divides_the_next() {
+        let hours = [1, 2, 10, 30, 60, 120, 240, 480].map(|hours| hours * 3_600);
+        for (hours, width) in hours.into_iter().zip([1, 2, 10, 30, 60, 120, 240, 480]) {
+            assert_eq!(width_s(hours - 1), width);
+            assert!(width_s(hours) > width && width_s(hours).is_multiple_of(width));
+        }
+        assert_eq!(width_s(0), 1);
+        assert!(u64::MAX / width_s(u64::MAX) < MAX_ROWS);
     }
 }

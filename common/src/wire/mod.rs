@@ -5,6 +5,7 @@
 //! only the message claims. What an old or a new peer may leave out has its default; what it must not make up (an
 //! unknown error class, a count beyond any plan) is an error.
 
+mod capacity;
 mod error;
 mod snapshot;
 mod stats;
@@ -20,8 +21,8 @@ pub const MAX_REQUESTS: usize = 256;
 /// can be added.
 pub const MAX_COUNT: u64 = 1_000_000_000_000_000;
 
-/// Latest instant on a run's timeline, 31 days: the report has a row for each second.
-pub const MAX_TIMELINE_NS: u64 = 31 * 24 * 3_600 * 1_000_000_000;
+/// Latest instant on a run's timeline, 8 days: a plan's longest duration of 7 days, and time for its end.
+pub const MAX_TIMELINE_NS: u64 = 8 * 24 * 3_600 * 1_000_000_000;
 
 /// Longest detail kept of a stranger's words, in bytes. What is longer is cut.
 const MAX_DETAIL_BYTES: usize = 1_000;

@@ -6,11 +6,10 @@ use http::{HeaderName, HeaderValue, Method, Uri};
 use inrush_proto::v1;
 
 use super::{MAX_REQUESTS, WireError, count};
-use crate::plan::{ClosedLoad, Expect, Header, Load, Request, Workload};
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
+use crate::{
+    plan::{ClosedLoad, Expect, Header, Load, Request, Workload},
+    units::nanos,
+};
 
 impl From<&Workload> for v1::Workload {
     fn from(workload: &Workload) -> Self {

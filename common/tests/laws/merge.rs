@@ -2,7 +2,7 @@
 
 use inrush_common::{
     outcome::{ErrorClass, Outcome},
-    stats::{Example, Histogram, RequestStats, Sample, Snapshot, Stats, Totals},
+    stats::{Example, Histogram, MAX_ROWS, RequestStats, Sample, Snapshot, Stats, Totals},
 };
 use proptest::{collection::vec, prelude::*, sample::Index};
 
@@ -38,8 +38,12 @@ fn samples_to_histogram(samples: &[u64]) -> Histogram {
 
 /// A few agents with few numbers each, so that keys meet.
 fn snapshots() -> impl Strategy<Value = Vec<Snapshot>> {
-    let keyed = (snapshot(), 0_usize..3, 0_u64..2, 1_u64..5).prop_map(
-        |(mut snapshot, agent, epoch, seq)| {
+    // Some so late that rows of a second do not do.
+    let late = prop_oneof![Just(0_u64), 0_u64..8 * 24 * 3_600];
+    let keyed = (snapshot(), 0_usize..3, 0_u64..2, 1_u64..5, late).prop_map(
+        |(mut snapshot, agent, epoch, seq, late_s)| {
+            snapshot.interval.from_ns += late_s * 1_000_000_000;
+            snapshot.interval.to_ns += late_s * 1_000_000_000;
             snapshot.key.agent = ["lab1", "lab2", "lab3"][agent].parse().unwrap();
             snapshot.key.epoch.0 = epoch;
             snapshot.key.seq.0 = seq;
@@ -196,17 +200,26 @@ proptest! {
         expected.connections.peak = 0;
         prop_assert_eq!(&fleet, &expected);
 
-        let last = totals.agents().values().flat_map(|agent| agent.intervals.values());
-        let last = last.map(|interval| interval.second()).max().unwrap_or(0);
-        let mut by_second = Histogram::default();
-        for second in 0..=last {
-            by_second.add(&totals.second(second));
+        let mut by_row = Histogram::default();
+        for row in 0..MAX_ROWS {
+            by_row.add(&totals.row(row));
         }
         let total = expected.total();
         let mut all = total.succeeded_times.response_time;
         all.add(&total.failed_times.response_time);
-        prop_assert_eq!(by_second, all);
+        prop_assert_eq!(by_row, all);
     }
+}
+
+#[test]
+fn sums_of_lies_are_large_and_do_no_harm() {
+    let mut lie = Stats::new(1);
+    lie.requests[0].started = u64::MAX;
+    lie.requests[0].errors = [u64::MAX; ErrorClass::ALL.len()];
+    lie.connections.peak = u64::MAX;
+    let mut sum = lie.clone();
+    sum.add_parallel(&lie);
+    assert_eq!(sum, lie);
 }
 
 #[test]

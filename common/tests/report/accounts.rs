@@ -1,10 +1,12 @@
 //! Accounts, rates, distributions and rows: what must hold between the numbers of one report.
 
+use std::time::Duration;
+
 use inrush_common::{
     id::Epoch,
-    outcome::NotStarted,
+    outcome::{NotStarted, Outcome},
     report::{AgentState, Distribution, Report, RunOutcome, SplitByOutcome, VerdictStatus, build},
-    stats::{Completion, Histogram, Totals},
+    stats::{Completion, Histogram, Interval, Sample, Stats, Totals},
 };
 use proptest::{collection::vec, prelude::*};
 
@@ -132,7 +134,7 @@ fn a_lost_agent_that_handed_in_its_last_numbers_is_believed_and_stays_lost() {
     last.key.seq = last.key.seq.next();
     last.interval.from_ns = last.interval.to_ns;
     last.interval.to_ns += SECOND;
-    last.stats = inrush_common::stats::Stats::new(1);
+    last.stats = Stats::new(1);
     last.stats.requests[0].not_started[NotStarted::LeaseExpired as usize] = 985;
     last.completion = Some(Completion::LeaseExpired);
     run.snapshots.push(last);
@@ -183,6 +185,54 @@ fn a_plan_by_duration_plans_no_count_and_hung_requests_are_in_flight_for_its_who
         (stalled.succeeded, stalled.p50_ns, stalled.in_flight, stalled.agents),
         (0, None, 10, 1)
     );
+}
+
+#[test]
+fn a_long_run_has_wider_rows_and_not_more_of_them() {
+    for (seconds, every, rows, width) in
+        [(3_600, 1, 3_600, 1.0), (3_601, 1, 1_801, 2.0), (604_800, 3_600, 2_506, 240.0)]
+    {
+        let mut run = fixtures::run(&["lab1"], 1, None, Some(Duration::from_secs(seconds)));
+        let mut script = Script::new(0);
+        let first = script.interval(&mut run, SECOND, 1_500, 1).clone();
+        let mut totals = run.totals();
+        let mut later = first.clone();
+        later.stats = Stats::new(1);
+        later.stats.requests[0].started = 1;
+        later.stats.requests[0].record(&Sample {
+            outcome: Outcome::Response { status: 200, success: true },
+            response_time: 5_000_000,
+            service_time: Some(5_000_000),
+            schedule_lag: Some(0),
+            ttfb: Some(4_000_000),
+            bytes_out: 10,
+            bytes_in: 10,
+        });
+        // One request in each of some seconds.
+        let mut active = (1..seconds).filter(|second| second % every == 0).peekable();
+        while let Some(second) = active.next() {
+            later.key.seq = later.key.seq.next();
+            later.interval = Interval { from_ns: second * SECOND, to_ns: (second + 1) * SECOND };
+            later.completion = active.peek().is_none().then_some(Completion::Finished);
+            totals.add(&later);
+        }
+        let report = build(&run.facts, &totals);
+        assert_eq!(report.verdict.status, VerdictStatus::Valid, "{:?}", report.verdict);
+        assert_eq!(report.series.len(), rows, "{seconds}");
+        let completed = report.series.iter().map(|row| row.succeeded + row.failed);
+        assert_eq!(completed.sum::<u64>(), report.ledger.completed);
+        let mut at = 0.0;
+        for row in &report.series {
+            assert_eq!((row.from_s, row.to_s), (at, at + width));
+            at += width;
+        }
+        let first = &report.series[0];
+        assert!(first.p99_ns > first.p50_ns && first.p50_ns.is_some());
+        assert_eq!(
+            (report.series[1].p50_ns.is_some(), report.series[1].p99_ns),
+            (every == 1, None)
+        );
+    }
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! The verdict: every rule applied, and none where nothing is wrong.
 
+use std::time::Duration;
+
 use inrush_common::{
     outcome::{ErrorClass, Outcome},
-    report::{ReasonCode, Report, RunOutcome, VerdictStatus, rules},
-    stats::{Completion, Sample},
+    report::{Loss, ReasonCode, Report, RunOutcome, VerdictStatus, rules},
+    stats::{Completion, RequestStats, Sample},
 };
 
-use crate::fixtures::{self, Run, SECOND};
+use crate::fixtures::{self, Run, SECOND, Script};
 
 use ReasonCode as Code;
 use VerdictStatus::{Degraded, Invalid};
@@ -84,6 +86,65 @@ fn a_gauge_that_contradicts_the_counters_fails_the_ledger() {
     assert_eq!(found(&report)[0], (Code::LedgerFailed, Invalid));
 }
 
+fn texts(report: &Report) -> Vec<&str> {
+    report.verdict.reasons.iter().map(|reason| reason.text.as_str()).collect()
+}
+
+#[test]
+fn a_missing_snapshot_fails_the_ledger_also_of_a_plan_that_balances_without_it() {
+    let by_duration = |missing: &[u64], change: fn(&mut Run)| {
+        let mut run = fixtures::run(&["lab1"], 10, None, Some(Duration::from_secs(6)));
+        let mut script = Script::new(0);
+        for second in 0..6 {
+            script.interval(&mut run, SECOND, 500, if second == 5 { 10 } else { 0 });
+        }
+        run.snapshots.last_mut().unwrap().completion = Some(Completion::Finished);
+        run.snapshots.retain(|snapshot| !missing.contains(&snapshot.key.seq.0));
+        change(&mut run);
+        run.report()
+    };
+    assert_eq!(found(&by_duration(&[], |_| ())), []);
+    for (missing, text) in [
+        (&[3][..], "snapshot #3 is missing"),
+        (&[1], "snapshot #1 is missing"),
+        (&[2, 4, 5], "3 snapshots are missing, #2 first"),
+    ] {
+        let report = by_duration(missing, |_| ());
+        assert_eq!(found(&report), [(Code::LedgerFailed, Invalid)]);
+        assert_eq!(texts(&report), [text]);
+        assert_eq!(report.verdict.reasons[0].agent.as_deref(), Some("lab1"));
+    }
+
+    let lost: fn(&mut Run) = |run| {
+        run.snapshots.last_mut().unwrap().completion = None;
+        run.facts.agents[0].lost = Some(Loss { at_ns: 6 * SECOND, evidence: "cut off".to_owned() });
+    };
+    assert_eq!(found(&by_duration(&[], lost)), [(Code::AgentLost, Invalid)]);
+    assert!(texts(&by_duration(&[4], lost)).contains(&"snapshot #4 is missing"));
+
+    let running: fn(&mut Run) = |run| {
+        run.snapshots.pop();
+        run.facts.outcome = RunOutcome::Running;
+    };
+    assert_eq!(found(&by_duration(&[4], running)), []);
+}
+
+#[test]
+fn a_worker_that_failed_is_told_as_such_and_its_share_is_accounted_for() {
+    let report = normal(|run| {
+        let last = run.snapshots.last_mut().unwrap();
+        last.completion = Some(Completion::Internal("worker 1 panicked".to_owned()));
+        // What the worker had under way and what it had still to do, nobody reported.
+        let stats = &mut last.stats.requests[0];
+        *stats = RequestStats { started: 7, ..RequestStats::default() };
+    });
+    assert_eq!(found(&report), [(Code::AgentFailed, Invalid)]);
+    let ledger = &report.agents[1].ledger;
+    assert_eq!((ledger.started, ledger.in_flight_at_end), (8_807, 7));
+    assert_eq!(ledger.not_started_by_reason.get("aborted"), Some(&1_193));
+    assert_eq!(ledger.planned, Some(ledger.started + ledger.not_started.unwrap()));
+}
+
 #[test]
 fn many_findings_are_counted_and_not_all_listed() {
     let report = normal(|run| {
@@ -158,9 +219,16 @@ fn an_agent_that_left_in_mid_run_is_as_good_as_lost() {
 fn a_run_cut_short_is_incomplete() {
     let report = fixtures::cancelled().report();
     assert_eq!(found(&report), [(Code::Incomplete, Degraded)]);
-    let mut run = fixtures::lost_agent();
-    run.facts.outcome = RunOutcome::Aborted;
-    assert!(found(&run.report()).contains(&(Code::Incomplete, Degraded)));
+    // An abort is not always the fault of an agent that has a reason of its own: it must weigh by itself.
+    let aborted = normal(|run| {
+        run.facts.outcome = RunOutcome::Aborted;
+        run.facts.detail = Some("it went on beyond its duration".to_owned());
+    });
+    assert_eq!(found(&aborted), [(Code::Incomplete, Invalid)]);
+    assert_eq!(
+        aborted.verdict.reasons[0].text,
+        "the run was aborted: it went on beyond its duration"
+    );
 }
 
 fn with_faults(count: u64) -> Report {
@@ -214,7 +282,7 @@ fn a_busy_agent_degrades_when_it_was_watched_for_a_second() {
     assert_eq!(found(&busy(85)), [(Code::AgentCpu, Degraded), (Code::AgentCpu, Degraded)]);
 
     let mut short = fixtures::run(&["lab1"], 1, Some(10), None);
-    let snapshot = fixtures::Script::new(0).interval(&mut short, SECOND / 2, 10, 1);
+    let snapshot = Script::new(0).interval(&mut short, SECOND / 2, 10, 1);
     snapshot.gauges.cpu_ns = snapshot.gauges.cpu_capacity_ns;
     snapshot.completion = Some(Completion::Finished);
     assert_eq!(found(&short.report()), []);

@@ -25,11 +25,12 @@ pub(super) fn maybe_time(nanos: Option<u64>) -> String {
     nanos.map_or_else(|| NONE.to_owned(), time)
 }
 
-/// A duration that was computed as a number of seconds.
+/// A number of bytes that may not apply.
 pub(super) fn maybe_bytes(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| NONE.to_owned(), |bytes| ByteCount(bytes).to_string())
 }
 
+/// A duration that was computed as a number of seconds.
 pub(super) fn seconds(seconds: f64) -> String {
     let nanos = (seconds * 1e9).round() as u64;
     if nanos == 0 { "0 s".to_owned() } else { Nanos(nanos).to_string() }
