@@ -136,6 +136,13 @@ impl Driver {
 
     pub(super) async fn stored(&mut self, digest: &Digest, written: Written) {
         let Digest { run, agent, last, .. } = digest;
+        if written == Written::NotAssigned {
+            // Nothing is kept of it, so it moves nothing. Its session has told the agent to drop the run.
+            if self.holds_leftover(agent, run) {
+                self.registry.occupy(agent, Work::Idle);
+            }
+            return;
+        }
         if written == Written::New
             && let Some(entry) = self.runs.front_mut().filter(|entry| entry.id == *run)
         {

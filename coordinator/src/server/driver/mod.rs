@@ -127,3 +127,6 @@ impl Driver {
 fn answer<T>(reply: tokio::sync::oneshot::Sender<T>, value: T) {
     drop(reply.send(value));
 }
+
+#[cfg(test)]
+mod tests;
