@@ -1,7 +1,8 @@
 //! The driver: the one task that knows all agents and runs, and reacts to one event at a time.
 //!
-//! It waits for nothing but its queue and the clock, and for the store to take what is written. What becomes of a run is
-//! decided by [`run::Run`](crate::run::Run); here it is carried out.
+//! It waits for nothing but its queue and the clock, for the store to take what is written, and, for a bounded time, for
+//! the shares of a run to be on disk. What becomes of a run is decided by [`run::Run`](crate::run::Run); here it is
+//! carried out.
 
 mod agents;
 mod entry;
@@ -106,9 +107,10 @@ impl Driver {
                 self.lose(&agent, evidence).await;
                 answer(done, ());
             }
-            Event::Submit { submission, reply } => {
-                let run = self.submit(*submission).await;
-                answer(reply, run);
+            Event::Check { plan, reply } => answer(reply, self.would_take(&plan)),
+            Event::Submit { run, plan, reply } => {
+                let queued = self.queue(run, *plan);
+                answer(reply, queued);
                 self.start_next().await;
             }
             Event::Watch { run, reply } => answer(reply, self.watch(&run)),
