@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use inrush_common::{
     id::{AgentName, RunId, SnapshotSeq},
-    stats::{Histogram, Interval, Snapshot},
+    stats::{Completion, Histogram, Interval, Snapshot},
 };
 use inrush_proto::v1;
 
@@ -24,8 +24,8 @@ pub struct Digest {
     pub agent: AgentName,
     /// The snapshot's number.
     pub seq: SnapshotSeq,
-    /// Whether it is the agent's last one.
-    pub last: bool,
+    /// Of the agent's last one: why there are no more.
+    pub last: Option<Completion>,
     interval: Interval,
     started: u64,
     completed: u64,
@@ -50,7 +50,7 @@ impl From<&Snapshot> for Digest {
             run: snapshot.run.clone(),
             agent: snapshot.key.agent.clone(),
             seq: snapshot.key.seq,
-            last: snapshot.completion.is_some(),
+            last: snapshot.completion.clone(),
             interval: snapshot.interval,
             started,
             completed,
@@ -114,7 +114,7 @@ impl Live {
         }
         latest.to_ns = to_ns;
         latest.open_connections = digest.open_connections;
-        if digest.last {
+        if digest.last.is_some() {
             latest.rate = 0.0;
         } else if to_ns - from_ns >= SHORTEST_FOR_A_RATE_NS {
             latest.rate = digest.completed as f64 * 1e9 / (to_ns - from_ns) as f64;
@@ -157,7 +157,7 @@ mod tests {
     use inrush_common::{
         id::Epoch,
         outcome::Outcome,
-        stats::{Completion, Gauges, Sample, SnapshotKey, Stats},
+        stats::{Gauges, Sample, SnapshotKey, Stats},
     };
 
     use super::*;

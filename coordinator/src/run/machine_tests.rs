@@ -30,7 +30,12 @@ fn ready(now: Instant, agent: &str) -> Event {
 }
 
 fn stored(now: Instant, agent: &str, last: bool) -> Event {
+    let last = last.then_some(Completion::Finished);
     Event::Stored { now, agent: name(agent), last }
+}
+
+fn left(now: Instant, agent: &str) -> Event {
+    Event::Stored { now, agent: name(agent), last: Some(Completion::Stopped) }
 }
 
 fn lost(now: Instant, agent: &str) -> Event {
@@ -108,6 +113,7 @@ fn every_event_in_every_state_does_what_the_table_says() {
         ("a unreachable", not_ready(NotReadyKind::TargetUnreachable)),
         ("a stored", stored(soon, "a", false)),
         ("a done", stored(soon, "a", true)),
+        ("a left", left(soon, "a")),
         ("stranger done", stored(soon, "z", true)),
         ("a lost", lost(soon, "a")),
         ("stranger lost", lost(soon, "z")),
@@ -209,6 +215,31 @@ fn a_run_goes_on_without_the_lost_when_the_plan_says_so_and_is_aborted_when_all_
     let Phase::Ended(ending) = aborted.phase() else { panic!("{aborted:?}") };
     assert_eq!(ending.outcome, RunOutcome::Aborted);
     assert_eq!(aborted.detail(), "every agent was lost");
+}
+
+#[test]
+fn an_agent_that_leaves_unasked_is_treated_like_a_loss_and_named() {
+    let t = origin();
+    let running = |on_loss| run_in(RunState::Running, t, on_loss);
+    let (run, _) = running(OnLoss::Abort).step(left(t + 2 * SECOND, "a"));
+    let (run, _) = run.step(left(t + 3 * SECOND, "b"));
+    let Phase::Ended(ending) = run.phase() else { panic!("{run:?}") };
+    assert_eq!(ending.outcome, RunOutcome::Aborted);
+    assert_eq!(run.detail(), "a left in mid-run: it was stopped on its own machine");
+
+    let (one, _) = running(OnLoss::Continue).step(left(t + 2 * SECOND, "a"));
+    assert!(one.is_done(&name("a")), "its numbers are in");
+    let (finished, _) = one.clone().step(stored(t + 3 * SECOND, "b", true));
+    assert_eq!(finished.state(), RunState::Finished);
+    assert_eq!(finished.detail(), "without a, left in mid-run");
+    let (none, _) = one.step(left(t + 3 * SECOND, "b"));
+    let Phase::Ended(ending) = none.phase() else { panic!("{none:?}") };
+    assert_eq!(ending.outcome, RunOutcome::Aborted);
+    assert_eq!(none.detail(), "every agent was lost or left");
+
+    let preparing = run_in(RunState::Preparing, t, OnLoss::Continue);
+    let (failed, _) = preparing.step(left(t + SECOND, "a"));
+    assert_eq!(failed.detail(), "a left before the start");
 }
 
 #[test]

@@ -148,10 +148,10 @@ impl Driver {
         {
             entry.live.add(digest);
         }
-        if *last && self.holds_leftover(agent, run) {
+        if last.is_some() && self.holds_leftover(agent, run) {
             self.release(agent, run);
         }
-        let event = Event::Stored { now: clock::now(), agent: agent.clone(), last: *last };
+        let event = Event::Stored { now: clock::now(), agent: agent.clone(), last: last.clone() };
         self.step(run, event).await;
     }
 
