@@ -13,6 +13,7 @@
 
 pub mod assign;
 pub mod capacity;
+pub mod deadlines;
 pub mod id;
 pub mod outcome;
 pub mod plan;

@@ -169,8 +169,8 @@ fn a_deadline_names_who_missed_it() {
     let (run, _) = run.step(stored(t + 99 * SECOND, "a", false));
     let (run, actions) = run.step(tick(t + 101 * SECOND));
     assert_eq!(show(&run, &actions, t), "draining, Abort a (aborted)");
-    let (run, actions) = run.step(tick(t + 106 * SECOND));
-    assert_eq!(show(&run, &actions, t), "failed, note a lost at 105.7s, release b");
+    let (run, actions) = run.step(tick(t + 116 * SECOND));
+    assert_eq!(show(&run, &actions, t), "failed, note a lost at 115.7s, release b");
     assert_eq!(run.detail(), "a went on beyond the end of the plan's duration");
 
     let (run, _) = running.step(stored(t + 50 * SECOND, "b", false));
@@ -184,12 +184,12 @@ fn a_deadline_names_who_missed_it() {
 fn a_cancelled_run_drains_then_aborts_then_ends_without_the_silent() {
     let t = origin();
     let draining = run_in(RunState::Draining, t, OnLoss::Abort);
-    let (run, actions) = draining.step(Event::Tick { now: t + 16 * SECOND });
+    let (run, actions) = draining.step(Event::Tick { now: t + 26 * SECOND });
     assert_eq!(show(&run, &actions, t), "draining, Abort a (cancelled), Abort b (cancelled)");
-    let (run, actions) = run.step(stored(t + 17 * SECOND, "a", true));
+    let (run, actions) = run.step(stored(t + 27 * SECOND, "a", true));
     assert_eq!(show(&run, &actions, t), "draining");
-    let (run, actions) = run.step(Event::Tick { now: t + 21 * SECOND });
-    assert_eq!(show(&run, &actions, t), "cancelled, note b lost at 20.7s, release a");
+    let (run, actions) = run.step(Event::Tick { now: t + 41 * SECOND });
+    assert_eq!(show(&run, &actions, t), "cancelled, note b lost at 40.7s, release a");
 }
 
 #[test]
@@ -268,4 +268,9 @@ fn an_agent_that_comes_back_is_told_again_what_it_may_have_missed() {
     assert_eq!(again(RunState::Draining, "a", true), told("draining, Drain a (cancelled)"));
     assert_eq!(again(RunState::Finished, "a", true), told("finished"));
     assert_eq!(again(RunState::Running, "z", true), told("running"));
+}
+
+#[test]
+fn an_agent_has_time_to_give_its_engine_up_before_it_is_given_up() {
+    assert!(HAND_IN_MARGIN > inrush_common::deadlines::ENGINE_ENDS_WITHIN);
 }
