@@ -22,6 +22,8 @@ use super::{
 const START_LEAD: Duration = Duration::from_millis(300);
 /// Or so many round trips of the farthest agent.
 const START_LEAD_ROUND_TRIPS: u32 = 4;
+/// But no farther: round trips that long are no clock comparison, whatever an agent says of it.
+const LONGEST_LEAD: Duration = Duration::from_secs(10);
 /// An agent that is heard of and hands in nothing, not even an empty snapshot, is of no more use than a silent one.
 const NOTHING_HANDED_IN: Duration = Duration::from_secs(60);
 
@@ -189,6 +191,14 @@ impl Run {
     ) {
         let Phase::Preparing { .. } = self.phase else { return };
         let Some(part @ Part::Assigned) = self.agents.get_mut(agent) else { return };
+        if round_trip.saturating_mul(START_LEAD_ROUND_TRIPS) > LONGEST_LEAD {
+            *part = Part::NotReady;
+            let known = Nanos::from(round_trip / 2);
+            let detail = format!("its clock is only known to ±{known}");
+            let words = format!("the clock of {agent} is only known to ±{known}");
+            actions.push(Action::NoteNotReady { agent: agent.clone(), detail });
+            return self.end(RunOutcome::Failed, Some(words), actions);
+        }
         *part = Part::Ready { heard: now, round_trip };
         if self.agents.values().any(is_assigned) {
             return;

@@ -158,6 +158,22 @@ fn the_start_is_so_far_ahead_that_the_farthest_agent_hears_of_it_in_time() {
 }
 
 #[test]
+fn an_agent_whose_clock_is_hardly_known_is_named_and_puts_no_start_far_off() {
+    let t = origin();
+    for (round_trip, state) in [(2_500, RunState::Ready), (2_501, RunState::Failed)] {
+        let round_trip = Duration::from_millis(round_trip);
+        let far = Event::Ready { now: t, agent: name("b"), round_trip };
+        let (run, _) = after(OnLoss::Abort, vec![prepare(t), ready(t, "a"), far]);
+        assert_eq!(run.state(), state, "{round_trip:?}");
+    }
+    let nonsense = Event::Ready { now: t, agent: name("b"), round_trip: 7_200 * SECOND };
+    let (run, actions) = after(OnLoss::Abort, vec![prepare(t), nonsense]);
+    assert_eq!(show(&run, &actions, t), "failed, note b not ready, release a, release b");
+    let words = run.detail();
+    assert!(words.starts_with("the clock of b is only known to ±"), "{words}");
+}
+
+#[test]
 fn a_deadline_names_who_missed_it() {
     let t = origin();
     let tick = |now| Event::Tick { now };

@@ -54,6 +54,9 @@ const HELLO_WITHIN: Duration = Duration::from_secs(10);
 /// Longest words taken from an agent.
 const LONGEST_WORDS: usize = 1_000;
 
+/// A clock known no better than to an hour is not known: the figure says enough.
+const WIDEST_BOUND_NS: u64 = 3_600_000_000_000;
+
 /// Most labels of an agent.
 const MOST_LABELS: usize = 64;
 
@@ -209,7 +212,7 @@ impl Session {
             }
             Kind::Heartbeat(heartbeat) => {
                 if let Some(offset_ns) = heartbeat.offset_ns {
-                    let bound_ns = heartbeat.offset_bound_ns;
+                    let bound_ns = heartbeat.offset_bound_ns.min(WIDEST_BOUND_NS);
                     agent.vitals.set_clock(ClockOffset { offset_ns, bound_ns });
                 }
                 self.send(coordinator_message::Kind::HeartbeatReply(v1::HeartbeatReply {
