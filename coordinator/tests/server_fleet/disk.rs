@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use inrush_common::report::RunOutcome;
-use inrush_proto::v1::{self, RunState};
+use inrush_proto::v1::{self, RunState, agent_message};
 use tonic::Code;
 
-use crate::harness::{Fleet, PLAN};
+use crate::harness::{Fleet, PLAN, hello, two_at_work, within};
 
 #[tokio::test]
 async fn a_run_whose_shares_cannot_be_stored_fails_in_words_and_gives_nobody_a_share() {
@@ -54,5 +54,26 @@ async fn a_disk_that_hangs_keeps_nobody_waiting_but_the_one_who_submits() {
     let runs = fleet.control.list_runs(v1::ListRunsRequest {}).await.unwrap().into_inner().runs;
     assert_eq!(runs[0].state(), RunState::Failed);
     assert!(runs[0].detail.starts_with("was not queued: "), "{}", runs[0].detail);
+    fleet.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_session_took_counts_although_it_ends_in_a_refusal() {
+    let mut fleet = Fleet::start().await;
+    let (run, mut lab1, _lab2) = two_at_work(&mut fleet, PLAN).await;
+    let disk = fleet.database();
+    disk.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let snapshot = lab1.snapshot(&run, 1, &[1; 10]);
+    lab1.hand_in(&snapshot).await;
+    lab1.say(agent_message::Kind::Hello(hello("lab1", 1))).await;
+    disk.execute_batch("ROLLBACK").unwrap();
+    assert!(lab1.refusal().await.message().contains("came twice"));
+    let mut updates = fleet.watch(&run).await;
+    loop {
+        let update = within("an update", updates.message()).await.unwrap().unwrap();
+        if update.progress.unwrap().completed == 10 {
+            break;
+        }
+    }
     fleet.stop().await;
 }
