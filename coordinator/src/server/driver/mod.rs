@@ -79,11 +79,12 @@ impl Driver {
         progress.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                // In this order: what has happened comes before the conclusion that it has not.
+                // In this order: a queue that never gets empty must not put off the deadlines. A lease does not depend on
+                // what waits in it, for sessions note themselves when they hear of an agent.
                 biased;
                 () = stop.cancelled() => break,
-                Some(event) = inbox.recv() => self.react(event).await,
                 _ = tick.tick() => self.tick().await,
+                Some(event) = inbox.recv() => self.react(event).await,
                 _ = progress.tick() => self.publish_progress(),
             }
         }

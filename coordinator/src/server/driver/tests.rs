@@ -45,10 +45,9 @@ impl Bench {
         };
         driver.runs.push_back(Entry::new(run(), plan, rules));
         let now = clock::now();
-        let round_trip = Duration::ZERO;
         for event in [
             RunEvent::Prepare { now, agents: vec![lab1()] },
-            RunEvent::Ready { now, agent: lab1(), round_trip },
+            RunEvent::Ready { now, agent: lab1(), round_trip: Duration::ZERO },
             RunEvent::Tick { now: now + second },
         ] {
             driver.step_front(event).await;
