@@ -139,13 +139,19 @@ impl Live {
             completed: self.completed,
             failed: self.failed,
             rate: self.agents.values().map(|agent| agent.rate).sum(),
-            p50_ns: self.response_time.quantile(0.5),
-            p99_ns: self.response_time.quantile(0.99),
+            p50_ns: percentile(&self.response_time, 0.5),
+            p99_ns: percentile(&self.response_time, 0.99),
             agents: small(frame.agents),
             agents_lost: small(frame.lost),
             open_connections: self.agents.values().map(|agent| agent.open_connections).sum(),
         }
     }
+}
+
+/// A quantile, when there are enough samples for it to be more than chance: ten beyond it, 1,000 for the 99th percentile.
+fn percentile(times: &Histogram, q: f64) -> Option<u64> {
+    let enough = (10.0 / (1.0 - q)).round() as u64;
+    (times.count() >= enough).then(|| times.quantile(q)).flatten()
 }
 
 fn nanos(duration: Duration) -> u64 {
@@ -220,6 +226,20 @@ mod tests {
         live.add(&snapshot("a", 1, 90, None));
         let progress = live.progress(frame());
         assert_eq!((progress.completed, progress.rate), (100, 10.0));
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_samples_beyond_it() {
+        let known = |requests| {
+            let mut live = Live::default();
+            live.add(&snapshot("a", 1, requests, None));
+            let progress = live.progress(frame());
+            (progress.p50_ns.is_some(), progress.p99_ns.is_some())
+        };
+        assert_eq!(
+            [19, 20, 999, 1_000].map(known),
+            [(false, false), (true, false), (true, false), (true, true)]
+        );
     }
 
     #[test]
