@@ -11,6 +11,7 @@
 //! agents ─ wire ─▶ stats::Snapshot × many ─ stats::Totals ─▶ report::build ─▶ Report
 //! ```
 
+pub mod address;
 pub mod assign;
 pub mod capacity;
 pub mod deadlines;
