@@ -11,8 +11,10 @@
 //! agents ─ wire ─▶ stats::Snapshot × many ─ stats::Totals ─▶ report::build ─▶ Report
 //! ```
 
+pub mod address;
 pub mod assign;
 pub mod capacity;
+pub mod deadlines;
 pub mod id;
 pub mod outcome;
 pub mod plan;

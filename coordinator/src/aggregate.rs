@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use inrush_common::{
     id::{AgentName, RunId, SnapshotSeq},
-    stats::{Histogram, Interval, Snapshot},
+    stats::{Completion, Histogram, Interval, Snapshot},
 };
 use inrush_proto::v1;
 
@@ -24,8 +24,8 @@ pub struct Digest {
     pub agent: AgentName,
     /// The snapshot's number.
     pub seq: SnapshotSeq,
-    /// Whether it is the agent's last one.
-    pub last: bool,
+    /// Of the agent's last one: why there are no more.
+    pub last: Option<Completion>,
     interval: Interval,
     started: u64,
     completed: u64,
@@ -50,7 +50,7 @@ impl From<&Snapshot> for Digest {
             run: snapshot.run.clone(),
             agent: snapshot.key.agent.clone(),
             seq: snapshot.key.seq,
-            last: snapshot.completion.is_some(),
+            last: snapshot.completion.clone(),
             interval: snapshot.interval,
             started,
             completed,
@@ -114,7 +114,7 @@ impl Live {
         }
         latest.to_ns = to_ns;
         latest.open_connections = digest.open_connections;
-        if digest.last {
+        if digest.last.is_some() {
             latest.rate = 0.0;
         } else if to_ns - from_ns >= SHORTEST_FOR_A_RATE_NS {
             latest.rate = digest.completed as f64 * 1e9 / (to_ns - from_ns) as f64;
@@ -139,13 +139,19 @@ impl Live {
             completed: self.completed,
             failed: self.failed,
             rate: self.agents.values().map(|agent| agent.rate).sum(),
-            p50_ns: self.response_time.quantile(0.5),
-            p99_ns: self.response_time.quantile(0.99),
+            p50_ns: percentile(&self.response_time, 0.5),
+            p99_ns: percentile(&self.response_time, 0.99),
             agents: small(frame.agents),
             agents_lost: small(frame.lost),
             open_connections: self.agents.values().map(|agent| agent.open_connections).sum(),
         }
     }
+}
+
+/// A quantile, when there are enough samples for it to be more than chance: ten beyond it, 1,000 for the 99th percentile.
+fn percentile(times: &Histogram, q: f64) -> Option<u64> {
+    let enough = (10.0 / (1.0 - q)).round() as u64;
+    (times.count() >= enough).then(|| times.quantile(q)).flatten()
 }
 
 fn nanos(duration: Duration) -> u64 {
@@ -157,7 +163,7 @@ mod tests {
     use inrush_common::{
         id::Epoch,
         outcome::Outcome,
-        stats::{Completion, Gauges, Sample, SnapshotKey, Stats},
+        stats::{Gauges, Sample, SnapshotKey, Stats},
     };
 
     use super::*;
@@ -220,6 +226,20 @@ mod tests {
         live.add(&snapshot("a", 1, 90, None));
         let progress = live.progress(frame());
         assert_eq!((progress.completed, progress.rate), (100, 10.0));
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_samples_beyond_it() {
+        let known = |requests| {
+            let mut live = Live::default();
+            live.add(&snapshot("a", 1, requests, None));
+            let progress = live.progress(frame());
+            (progress.p50_ns.is_some(), progress.p99_ns.is_some())
+        };
+        assert_eq!(
+            [19, 20, 999, 1_000].map(known),
+            [(false, false), (true, false), (true, false), (true, true)]
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, error::Error, time::Duration};
 
 use bytes::Bytes;
 use inrush_common::{
+    address::{self, BadAddress},
     id::{InvalidName, RunId},
     report::Report,
 };
@@ -30,21 +31,13 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 const UPDATE_WITHIN: Duration = Duration::from_secs(30);
 /// An idle connection is tried this often, so that a coordinator whose machine is gone is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-const DEFAULT_PORT: u16 = 7070;
 
 /// Why a coordinator gave no answer, or not the wanted one.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// No address.
-    #[error(
-        "{text:?} is not the address of a coordinator: expected HOST:PORT, such as 127.0.0.1:7070{hint}"
-    )]
-    Address {
-        /// What was given.
-        text: String,
-        /// What may be meant.
-        hint: &'static str,
-    },
+    #[error(transparent)]
+    Address(#[from] BadAddress),
     /// No connection.
     #[error(
         "no coordinator answers at {address} ({cause}); start one with `inrush serve`, or name another with \
@@ -116,14 +109,14 @@ impl Client {
     /// # Errors
     /// When it is no address, or nobody answers there.
     pub async fn connect(address: &str) -> Result<Self, ClientError> {
-        let address = normal(address)?;
+        let address = address::coordinator(address)?;
+        let unreachable = |cause| ClientError::Unreachable { address: address.clone(), cause };
         let endpoint = Endpoint::from_shared(format!("http://{address}"))
-            .map_err(|_| not_an_address(&address, ""))?
+            .map_err(|error| unreachable(root_cause(&error)))?
             .connect_timeout(CONNECT_WITHIN)
             .http2_keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE)
             .tcp_nodelay(true);
-        let unreachable = |cause| ClientError::Unreachable { address: address.clone(), cause };
         let channel = tokio::time::timeout(CONNECT_WITHIN, endpoint.connect())
             .await
             .map_err(|_| unreachable(format!("no answer within {} s", CONNECT_WITHIN.as_secs())))?
@@ -297,54 +290,9 @@ fn root_cause(error: &dyn Error) -> String {
     cause.to_string()
 }
 
-fn not_an_address(text: &str, hint: &'static str) -> ClientError {
-    ClientError::Address { text: text.to_owned(), hint }
-}
-
-/// `HOST:PORT` out of what people write: with `http://` before it, or without the usual port.
-fn normal(text: &str) -> Result<String, ClientError> {
-    if text.starts_with("https://") {
-        return Err(not_an_address(text, " (TLS is not available in this version)"));
-    }
-    let plain = text.strip_prefix("http://").unwrap_or(text);
-    let plain = plain.strip_suffix('/').unwrap_or(plain);
-    let bad = || not_an_address(text, "");
-    let authority: http::uri::Authority = plain.parse().map_err(|_| bad())?;
-    if authority.host().is_empty() {
-        return Err(bad());
-    }
-    match plain.strip_prefix(authority.host()) {
-        Some("") => Ok(format!("{plain}:{DEFAULT_PORT}")),
-        Some(port) => match port.strip_prefix(':').map(str::parse::<u16>) {
-            Some(Ok(1..)) => Ok(plain.to_owned()),
-            _ => Err(bad()),
-        },
-        None => Err(bad()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_are_taken_as_people_write_them() {
-        for (text, meant) in [
-            ("127.0.0.1:7070", "127.0.0.1:7070"),
-            ("http://127.0.0.1:7071/", "127.0.0.1:7071"),
-            ("coordinator.example.test", "coordinator.example.test:7070"),
-            ("[::1]:7070", "[::1]:7070"),
-        ] {
-            assert_eq!(normal(text).unwrap(), meant);
-        }
-        for bad in
-            ["", ":7070", "127.0.0.1:x", "127.0.0.1:0", "127.0.0.1:70700", "a b", "u@h:1", "h:"]
-        {
-            assert!(matches!(normal(bad), Err(ClientError::Address { .. })), "{bad:?}");
-        }
-        let error = normal("https://127.0.0.1:7070").unwrap_err();
-        assert!(error.to_string().contains("TLS is not available"), "{error}");
-    }
 
     #[test]
     fn what_the_user_asked_wrongly_is_a_usage_error_and_what_broke_is_not() {

@@ -5,6 +5,7 @@ pub mod cli;
 pub mod client;
 pub mod clock;
 pub mod exit;
+pub mod files;
 pub mod live;
 pub mod local;
 pub mod registry;

@@ -179,9 +179,11 @@ async fn a_change_that_fails_alone_does_not_take_its_batch_with_it() {
     let (store, writer) = open(data_dir.path());
     let first = store.begin(new_run("r")).await.unwrap();
     let again = store.begin(new_run("r")).await.unwrap();
+    let nobodys = store.begin(agents("unknown")).await.unwrap();
     let other = store.begin(new_run("other")).await.unwrap();
     assert!(first.await.unwrap().is_ok());
-    assert!(matches!(again.await.unwrap(), Err(StoreError::Sqlite(_))));
+    assert_eq!(again.await.unwrap().unwrap(), Written::Duplicate, "the id is taken");
+    assert!(matches!(nobodys.await.unwrap(), Err(StoreError::Sqlite(_))));
     assert!(other.await.unwrap().is_ok());
     assert_eq!(store.runs(10).await.unwrap().len(), 2);
     close(writer).await;

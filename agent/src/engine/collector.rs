@@ -294,6 +294,7 @@ mod tests {
         assert_eq!(collector.next().await, None);
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the paused clock of the test")]
     #[tokio::test(start_paused = true)]
     async fn a_slow_worker_is_not_waited_for_and_nothing_of_it_is_lost() {
         let (mut workers, mut collector) = collector(2);

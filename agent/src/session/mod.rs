@@ -39,7 +39,7 @@ use self::{
 use crate::{clock, engine::EngineInterval};
 
 /// Beyond a run's grace: for the engine to end after a stop, and for the results to be handed in on leaving.
-const MARGIN: Duration = Duration::from_secs(10);
+const MARGIN: Duration = inrush_common::deadlines::ENGINE_ENDS_WITHIN;
 
 /// For the last messages when leaving.
 const CLOSE_WITHIN: Duration = Duration::from_secs(1);

@@ -4,10 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use inrush_agent::cli::AgentArgs;
-use inrush_common::id::RunId;
-
-/// Where a coordinator listens unless told otherwise.
-pub(super) const DEFAULT_COORDINATOR: &str = "127.0.0.1:7070";
+use inrush_common::{address::DEFAULT_COORDINATOR, id::RunId};
 
 const ABOUT: &str =
     "Distributed HTTP load testing: many machines make the load, one report says what came of it";

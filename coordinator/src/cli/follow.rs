@@ -1,19 +1,21 @@
 //! Following a run to its end: progress out, interrupts in.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use inrush_common::{id::RunId, report::Report};
 use inrush_proto::v1::cancel_request::Mode;
-use tokio::time::Instant;
 
 use super::{console::Console, error::CliError, interrupts::Interrupts};
 use crate::{
     client::{Client, ClientError, Watch},
+    clock,
     live::{Style, View},
+    run::HAND_IN_MARGIN,
 };
 
-/// After an abort the report is a matter of moments. This is for a coordinator that does not manage.
-const REPORT_AFTER_ABORT: Duration = Duration::from_secs(20);
+/// After an abort the report is a matter of moments, unless an agent makes the coordinator wait for its last numbers.
+/// This is for a coordinator that does not manage.
+const REPORT_AFTER_ABORT: Duration = HAND_IN_MARGIN.saturating_add(Duration::from_secs(15));
 
 /// What an interrupt means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +92,7 @@ impl Stop {
     fn further(self) -> Result<Self, CliError> {
         match self {
             Self::NotAsked => Ok(Self::Drain),
-            Self::Drain => Ok(Self::Abort(Instant::now() + REPORT_AFTER_ABORT)),
+            Self::Drain => Ok(Self::Abort(clock::now() + REPORT_AFTER_ABORT)),
             Self::Abort(_) => {
                 Err(CliError::Cancelled("left without waiting for the report".to_owned()))
             }
@@ -128,7 +130,7 @@ async fn next_before(
     let Some(deadline) = deadline else {
         return Ok(watch.next().await?);
     };
-    tokio::time::timeout_at(deadline, watch.next()).await.map_or_else(
+    tokio::time::timeout_at(deadline.into(), watch.next()).await.map_or_else(
         |_| {
             Err(CliError::Internal(format!(
                 "the coordinator did not end the run within {} s of being told to stop at once",

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     exit::ExitStatus,
+    files,
     server::{self, Config},
 };
 
@@ -37,6 +38,8 @@ pub(super) async fn serve(
     let exposure = Exposure::from_flag(args.insecure);
     let address = resolve(&args.listen, exposure).await?;
     let mut interrupts = Interrupts::catch()?;
+    // An agent each has a connection.
+    files::raise_limit();
     let listener =
         TcpListener::bind(address).await.map_err(|error| bind_failed(address, &error))?;
     let data_dir = args

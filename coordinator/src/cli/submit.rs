@@ -1,10 +1,10 @@
 //! `inrush submit`, `watch` and `cancel`: runs of a coordinator that outlives this command.
 
-use inrush_common::id::RunId;
+use inrush_common::{address::DEFAULT_COORDINATOR, id::RunId};
 use inrush_proto::v1::cancel_request::Mode;
 
 use super::{
-    args::{CancelArgs, DEFAULT_COORDINATOR, SubmitArgs, WatchArgs},
+    args::{CancelArgs, SubmitArgs, WatchArgs},
     console::Console,
     deliver::deliver,
     error::CliError,

@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use inrush_proto::v1::{Progress, RunState, RunUpdate};
 
 use super::line::{fraction, line};
+use crate::render::words;
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +117,8 @@ fn announcement(state: RunState, detail: &str) -> Option<String> {
         | RunState::Failed
         | RunState::Cancelled => "",
     };
-    match (word, detail) {
+    // It may hold what a target, or an agent, has said.
+    match (word, words(detail).as_str()) {
         ("", "") => None,
         ("", detail) => Some(detail.to_owned()),
         (word, "") => Some(word.to_owned()),
@@ -168,6 +170,12 @@ mod tests {
             shown(Style::Lines, &updates),
             format!("queued: waiting for agents: 0 of 2\npreparing\n{progress}{progress}")
         );
+    }
+
+    #[test]
+    fn strangers_words_do_not_move_the_cursor() {
+        let text = shown(Style::Lines, &[update(RunState::Failed, "refused\u{1b}[2J\nby x")]);
+        assert_eq!(text, "refused\\u{1b}[2J by x\n");
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub(super) fn clock(offset_ns: Option<i64>, bound_ns: Option<u64>) -> String {
 }
 
 /// Somebody's words on one line, without anything that a terminal would obey.
-pub(super) fn words(text: &str) -> String {
+pub(crate) fn words(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for char in text.chars() {
         match char {

@@ -7,5 +7,6 @@ mod section;
 mod table;
 mod text;
 
+pub(crate) use cell::words;
 pub use json::json;
 pub use text::text;

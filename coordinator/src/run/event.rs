@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use inrush_common::{id::AgentName, outcome::NotStarted};
+use inrush_common::{id::AgentName, outcome::NotStarted, stats::Completion};
 
 /// How load is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +34,8 @@ pub enum Event {
     Ready { now: Instant, agent: AgentName, round_trip: Duration },
     /// An agent cannot take part.
     NotReady { agent: AgentName, kind: NotReadyKind, detail: String },
-    /// A snapshot is stored; a last one if `last`.
-    Stored { now: Instant, agent: AgentName, last: bool },
+    /// A snapshot is stored; the agent's last one if it says why there are no more.
+    Stored { now: Instant, agent: AgentName, last: Option<Completion> },
     /// An agent is lost.
     Lost { now: Instant, agent: AgentName, evidence: String },
     /// The user wants it to end.

@@ -9,7 +9,8 @@ use std::{
 };
 
 use inrush_common::{
-    id::AgentName, outcome::NotStarted, plan::OnLoss, report::RunOutcome, units::Nanos,
+    id::AgentName, outcome::NotStarted, plan::OnLoss, report::RunOutcome, stats::Completion,
+    units::Nanos,
 };
 
 use super::{
@@ -21,6 +22,8 @@ use super::{
 const START_LEAD: Duration = Duration::from_millis(300);
 /// Or so many round trips of the farthest agent.
 const START_LEAD_ROUND_TRIPS: u32 = 4;
+/// But no farther: round trips that long are no clock comparison, whatever an agent says of it.
+const LONGEST_LEAD: Duration = Duration::from_secs(10);
 /// An agent that is heard of and hands in nothing, not even an empty snapshot, is of no more use than a silent one.
 const NOTHING_HANDED_IN: Duration = Duration::from_secs(60);
 
@@ -33,6 +36,8 @@ enum Part {
     Ready { heard: Instant, round_trip: Duration },
     /// Handed in its last snapshot.
     Done,
+    /// Handed in its last snapshot in mid-run, unasked.
+    Left,
     /// Cannot take part.
     NotReady,
     /// Is lost.
@@ -114,7 +119,7 @@ impl Run {
 
     /// Whether this agent handed in its last snapshot.
     pub fn is_done(&self, agent: &AgentName) -> bool {
-        self.agents.get(agent) == Some(&Part::Done)
+        matches!(self.agents.get(agent), Some(Part::Done | Part::Left))
     }
 
     /// What an agent has to be told again when it comes back on a new stream: anything sent on the old one may be
@@ -152,7 +157,9 @@ impl Run {
             Event::NotReady { agent, kind, detail } => {
                 self.not_ready(agent, kind, &detail, &mut actions);
             }
-            Event::Stored { now, agent, last } => self.stored(now, &agent, last, &mut actions),
+            Event::Stored { now, agent, last } => {
+                self.stored(now, &agent, last.as_ref(), &mut actions);
+            }
             Event::Lost { now, agent, evidence } => {
                 self.agent_lost(now, agent, evidence, &mut actions);
             }
@@ -184,6 +191,14 @@ impl Run {
     ) {
         let Phase::Preparing { .. } = self.phase else { return };
         let Some(part @ Part::Assigned) = self.agents.get_mut(agent) else { return };
+        if round_trip.saturating_mul(START_LEAD_ROUND_TRIPS) > LONGEST_LEAD {
+            *part = Part::NotReady;
+            let known = Nanos::from(round_trip / 2);
+            let detail = format!("its clock is only known to ±{known}");
+            let words = format!("the clock of {agent} is only known to ±{known}");
+            actions.push(Action::NoteNotReady { agent: agent.clone(), detail });
+            return self.end(RunOutcome::Failed, Some(words), actions);
+        }
         *part = Part::Ready { heard: now, round_trip };
         if self.agents.values().any(is_assigned) {
             return;
@@ -222,9 +237,18 @@ impl Run {
         self.end(outcome, Some(words), actions);
     }
 
-    fn stored(&mut self, now: Instant, agent: &AgentName, last: bool, actions: &mut Vec<Action>) {
+    fn stored(
+        &mut self,
+        now: Instant,
+        agent: &AgentName,
+        last: Option<&Completion>,
+        actions: &mut Vec<Action>,
+    ) {
         if !self.awaits(agent) {
             return;
+        }
+        if let (Phase::Preparing { .. }, Some(_)) = (&self.phase, last) {
+            return self.left_before_the_start(agent, actions);
         }
         // An agent's clock may be a little ahead of ours: its first snapshot shows that the load runs.
         if let Phase::Ready { start } = self.phase {
@@ -232,12 +256,29 @@ impl Run {
         }
         let (Phase::Running { .. } | Phase::Draining { .. }) = self.phase else { return };
         let Some(part @ Part::Ready { .. }) = self.agents.get_mut(agent) else { return };
-        if last {
-            *part = Part::Done;
-            self.end_if_all_over(actions);
-        } else if let Part::Ready { heard, .. } = part {
-            *heard = now;
+        let Some(completion) = last else {
+            if let Part::Ready { heard, .. } = part {
+                *heard = now;
+            }
+            return;
+        };
+        let left = why_it_left(completion).filter(|_| matches!(self.phase, Phase::Running { .. }));
+        *part = if left.is_some() { Part::Left } else { Part::Done };
+        match (left, self.rules.on_loss) {
+            (Some(why), OnLoss::Abort) => {
+                let words = format!("{agent} left in mid-run: {why}");
+                self.cut_short(now, Cause::Aborted(words), StopMode::Abort, actions);
+            }
+            _ => self.end_if_all_over(actions),
         }
+    }
+
+    fn left_before_the_start(&mut self, agent: &AgentName, actions: &mut Vec<Action>) {
+        self.agents.insert(agent.clone(), Part::NotReady);
+        let detail = "left before the start".to_owned();
+        let words = format!("{agent} {detail}");
+        actions.push(Action::NoteNotReady { agent: agent.clone(), detail });
+        self.end(RunOutcome::Failed, Some(words), actions);
     }
 
     fn agent_lost(
@@ -353,7 +394,8 @@ impl Run {
             return;
         }
         let lost = self.with(|part| *part == Part::Lost);
-        let all_lost = lost.len() == self.agents.len();
+        let left = self.with(|part| *part == Part::Left);
+        let all_gone = lost.len() + left.len() == self.agents.len();
         let (outcome, words) = match &self.phase {
             Phase::Draining { cause: Cause::Cancelled, .. } => {
                 (RunOutcome::Cancelled, Some("cancelled by the user".to_owned()))
@@ -361,9 +403,11 @@ impl Run {
             Phase::Draining { cause: Cause::Aborted(words), .. } => {
                 (RunOutcome::Aborted, Some(words.clone()))
             }
-            _ if all_lost => (RunOutcome::Aborted, Some("every agent was lost".to_owned())),
-            _ if lost.is_empty() => (RunOutcome::Finished, None),
-            _ => (RunOutcome::Finished, Some(format!("without {}, lost in mid-run", list(lost)))),
+            _ if all_gone => {
+                let how = if left.is_empty() { "was lost" } else { "was lost or left" };
+                (RunOutcome::Aborted, Some(format!("every agent {how}")))
+            }
+            _ => (RunOutcome::Finished, missing(lost, left)),
         };
         self.end(outcome, words, actions);
     }
@@ -400,6 +444,27 @@ const fn is_assigned(part: &Part) -> bool {
 
 const fn is_ready(part: &Part) -> bool {
     matches!(part, Part::Ready { .. })
+}
+
+/// An end that nobody asked the agent for; `None`: its part is done.
+const fn why_it_left(completion: &Completion) -> Option<&str> {
+    match completion {
+        Completion::Finished | Completion::TargetUnreachable(_) => None,
+        Completion::Stopped => Some("it was stopped on its own machine"),
+        Completion::LeaseExpired => Some("it did not hear of the coordinator for its lease"),
+        Completion::Internal(words) => Some(words.as_str()),
+    }
+}
+
+/// What a run that went on did without.
+fn missing(lost: Vec<AgentName>, left: Vec<AgentName>) -> Option<String> {
+    let without = |agents: Vec<AgentName>, how| {
+        (!agents.is_empty()).then(|| format!("without {}, {how} in mid-run", list(agents)))
+    };
+    match (without(lost, "lost"), without(left, "left")) {
+        (Some(lost), Some(left)) => Some(format!("{lost}; {left}")),
+        (lost, left) => lost.or(left),
+    }
 }
 
 const fn reason(cause: &Cause) -> NotStarted {

@@ -30,7 +30,12 @@ fn ready(now: Instant, agent: &str) -> Event {
 }
 
 fn stored(now: Instant, agent: &str, last: bool) -> Event {
+    let last = last.then_some(Completion::Finished);
     Event::Stored { now, agent: name(agent), last }
+}
+
+fn left(now: Instant, agent: &str) -> Event {
+    Event::Stored { now, agent: name(agent), last: Some(Completion::Stopped) }
 }
 
 fn lost(now: Instant, agent: &str) -> Event {
@@ -108,6 +113,7 @@ fn every_event_in_every_state_does_what_the_table_says() {
         ("a unreachable", not_ready(NotReadyKind::TargetUnreachable)),
         ("a stored", stored(soon, "a", false)),
         ("a done", stored(soon, "a", true)),
+        ("a left", left(soon, "a")),
         ("stranger done", stored(soon, "z", true)),
         ("a lost", lost(soon, "a")),
         ("stranger lost", lost(soon, "z")),
@@ -152,6 +158,22 @@ fn the_start_is_so_far_ahead_that_the_farthest_agent_hears_of_it_in_time() {
 }
 
 #[test]
+fn an_agent_whose_clock_is_hardly_known_is_named_and_puts_no_start_far_off() {
+    let t = origin();
+    for (round_trip, state) in [(2_500, RunState::Ready), (2_501, RunState::Failed)] {
+        let round_trip = Duration::from_millis(round_trip);
+        let far = Event::Ready { now: t, agent: name("b"), round_trip };
+        let (run, _) = after(OnLoss::Abort, vec![prepare(t), ready(t, "a"), far]);
+        assert_eq!(run.state(), state, "{round_trip:?}");
+    }
+    let nonsense = Event::Ready { now: t, agent: name("b"), round_trip: 7_200 * SECOND };
+    let (run, actions) = after(OnLoss::Abort, vec![prepare(t), nonsense]);
+    assert_eq!(show(&run, &actions, t), "failed, note b not ready, release a, release b");
+    let words = run.detail();
+    assert!(words.starts_with("the clock of b is only known to ±"), "{words}");
+}
+
+#[test]
 fn a_deadline_names_who_missed_it() {
     let t = origin();
     let tick = |now| Event::Tick { now };
@@ -163,8 +185,8 @@ fn a_deadline_names_who_missed_it() {
     let (run, _) = run.step(stored(t + 99 * SECOND, "a", false));
     let (run, actions) = run.step(tick(t + 101 * SECOND));
     assert_eq!(show(&run, &actions, t), "draining, Abort a (aborted)");
-    let (run, actions) = run.step(tick(t + 106 * SECOND));
-    assert_eq!(show(&run, &actions, t), "failed, note a lost at 105.7s, release b");
+    let (run, actions) = run.step(tick(t + 116 * SECOND));
+    assert_eq!(show(&run, &actions, t), "failed, note a lost at 115.7s, release b");
     assert_eq!(run.detail(), "a went on beyond the end of the plan's duration");
 
     let (run, _) = running.step(stored(t + 50 * SECOND, "b", false));
@@ -178,12 +200,12 @@ fn a_deadline_names_who_missed_it() {
 fn a_cancelled_run_drains_then_aborts_then_ends_without_the_silent() {
     let t = origin();
     let draining = run_in(RunState::Draining, t, OnLoss::Abort);
-    let (run, actions) = draining.step(Event::Tick { now: t + 16 * SECOND });
+    let (run, actions) = draining.step(Event::Tick { now: t + 26 * SECOND });
     assert_eq!(show(&run, &actions, t), "draining, Abort a (cancelled), Abort b (cancelled)");
-    let (run, actions) = run.step(stored(t + 17 * SECOND, "a", true));
+    let (run, actions) = run.step(stored(t + 27 * SECOND, "a", true));
     assert_eq!(show(&run, &actions, t), "draining");
-    let (run, actions) = run.step(Event::Tick { now: t + 21 * SECOND });
-    assert_eq!(show(&run, &actions, t), "cancelled, note b lost at 20.7s, release a");
+    let (run, actions) = run.step(Event::Tick { now: t + 41 * SECOND });
+    assert_eq!(show(&run, &actions, t), "cancelled, note b lost at 40.7s, release a");
 }
 
 #[test]
@@ -212,6 +234,31 @@ fn a_run_goes_on_without_the_lost_when_the_plan_says_so_and_is_aborted_when_all_
 }
 
 #[test]
+fn an_agent_that_leaves_unasked_is_treated_like_a_loss_and_named() {
+    let t = origin();
+    let running = |on_loss| run_in(RunState::Running, t, on_loss);
+    let (run, _) = running(OnLoss::Abort).step(left(t + 2 * SECOND, "a"));
+    let (run, _) = run.step(left(t + 3 * SECOND, "b"));
+    let Phase::Ended(ending) = run.phase() else { panic!("{run:?}") };
+    assert_eq!(ending.outcome, RunOutcome::Aborted);
+    assert_eq!(run.detail(), "a left in mid-run: it was stopped on its own machine");
+
+    let (one, _) = running(OnLoss::Continue).step(left(t + 2 * SECOND, "a"));
+    assert!(one.is_done(&name("a")), "its numbers are in");
+    let (finished, _) = one.clone().step(stored(t + 3 * SECOND, "b", true));
+    assert_eq!(finished.state(), RunState::Finished);
+    assert_eq!(finished.detail(), "without a, left in mid-run");
+    let (none, _) = one.step(left(t + 3 * SECOND, "b"));
+    let Phase::Ended(ending) = none.phase() else { panic!("{none:?}") };
+    assert_eq!(ending.outcome, RunOutcome::Aborted);
+    assert_eq!(none.detail(), "every agent was lost or left");
+
+    let preparing = run_in(RunState::Preparing, t, OnLoss::Continue);
+    let (failed, _) = preparing.step(left(t + SECOND, "a"));
+    assert_eq!(failed.detail(), "a left before the start");
+}
+
+#[test]
 fn an_agent_that_is_done_cannot_be_lost_any_more() {
     let t = origin();
     let running = run_in(RunState::Running, t, OnLoss::Abort);
@@ -237,4 +284,9 @@ fn an_agent_that_comes_back_is_told_again_what_it_may_have_missed() {
     assert_eq!(again(RunState::Draining, "a", true), told("draining, Drain a (cancelled)"));
     assert_eq!(again(RunState::Finished, "a", true), told("finished"));
     assert_eq!(again(RunState::Running, "z", true), told("running"));
+}
+
+#[test]
+fn an_agent_has_time_to_give_its_engine_up_before_it_is_given_up() {
+    assert!(HAND_IN_MARGIN > inrush_common::deadlines::ENGINE_ENDS_WITHIN);
 }

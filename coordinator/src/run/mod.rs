@@ -11,5 +11,5 @@ pub use compile::compile;
 pub use event::{Action, Event, NotReadyKind, StopMode};
 pub use id::new_id;
 pub use machine::Run;
-pub use rules::Rules;
+pub use rules::{HAND_IN_MARGIN, Rules};
 pub use state::{Cause, Ending, Phase, RunState};

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use inrush_common::plan::{Load, OnLoss, Plan};
+use inrush_common::{
+    deadlines::ENGINE_ENDS_WITHIN,
+    plan::{Load, OnLoss, Plan},
+};
 
-/// Beyond the plan's own grace: time to take the last numbers, and to send and store them.
-pub(super) const HAND_IN_MARGIN: Duration = Duration::from_secs(5);
+/// Beyond the plan's own grace: time for the agent's engine to end, and to send and store the last numbers.
+pub const HAND_IN_MARGIN: Duration = ENGINE_ENDS_WITHIN.saturating_add(Duration::from_secs(5));
 
 /// What the plan and the coordinator say about this run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,26 +1,39 @@
 //! The service that clients ask: submit, watch, cancel, list, report. It only translates; a client that goes away
 //! changes nothing.
 
-use std::time::SystemTime;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
-use inrush_common::{id::RunId, report::Report};
+use inrush_common::{
+    id::RunId,
+    report::{Report, RunOutcome},
+};
 use inrush_proto::{
     PROTOCOL_VERSION,
     v1::{self, control_server::Control},
 };
-use tokio::sync::{mpsc, watch};
+use tokio::{
+    sync::{mpsc, watch},
+    time::timeout,
+};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::{Request, Response, Status};
 
 use super::{
-    Refusal,
-    event::{Event, Events, Submission, ask},
+    Refusal, VERSION,
+    event::{Event, Events, ask},
 };
 use crate::{
-    run::{StopMode, compile},
-    store::{RunRow, Store},
+    clock,
+    run::{RunState, StopMode, compile, new_id},
+    store::{Change, NewRun, RunRow, Store, Written},
 };
+
+/// How long a client waits for its run to be on disk.
+const STORED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Runs in a list; older ones are left out.
 const LISTED_RUNS: u32 = 1_000;
@@ -45,6 +58,36 @@ impl Clients {
         tasks: TaskTracker,
     ) -> Self {
         Self { events, store, stop, tasks }
+    }
+
+    /// Stores a new run. The driver has no part in it: a disk that hangs keeps nobody waiting but this client.
+    async fn keep(&self, mut new: NewRun) -> Result<RunId, Refusal> {
+        loop {
+            let run = new.run.clone();
+            let change = Change::Run(Box::new(new.clone()));
+            match self.store.write_within(change, STORED_WITHIN).await {
+                Ok(Written::Duplicate) => new.run = new_id(new.submitted_at),
+                Ok(Written::New | Written::NotAssigned) => return Ok(run),
+                Err(error) => {
+                    let refusal = Refusal::from(error);
+                    self.disown(run, &refusal).await;
+                    return Err(refusal);
+                }
+            }
+        }
+    }
+
+    /// A run that is stored, or may be in a while, and yet is not queued, is over.
+    async fn disown(&self, run: RunId, refusal: &Refusal) {
+        let change = Change::State {
+            run: run.clone(),
+            state: RunState::Failed,
+            outcome: RunOutcome::Failed,
+            detail: Some(format!("was not queued: {refusal}")),
+        };
+        if timeout(STORED_WITHIN, self.store.begin(change)).await.is_err() {
+            tracing::error!(%run, "the store does not take that the run was refused");
+        }
     }
 
     /// The run of that name, or the newest.
@@ -110,8 +153,27 @@ impl Control for Clients {
         }
         let files = files.into_iter().collect();
         let plan = compile(&source_name, &source, &files).map_err(Refusal::Plan)?;
-        let submission = Box::new(Submission { plan, source_name, source, files });
-        let run = ask(&self.events, |reply| Event::Submit { submission, reply }).await??;
+        let plan = Arc::new(plan);
+        let asked = Arc::clone(&plan);
+        // First, for most of what is refused is refused here, and a refused run is not to be listed.
+        ask(&self.events, |reply| Event::Check { plan: asked, reply }).await??;
+        let submitted_at = clock::wall();
+        let new = NewRun {
+            run: new_id(submitted_at),
+            plan: plan.name.clone(),
+            source_name,
+            source,
+            files,
+            version: VERSION.to_owned(),
+            submitted_at,
+        };
+        let run = self.keep(new).await?;
+        let (id, plan) = (run.clone(), Box::new(Arc::unwrap_or_clone(plan)));
+        let queued = ask(&self.events, |reply| Event::Submit { run: id, plan, reply }).await;
+        if let Err(refusal) = queued.and_then(|queued| queued) {
+            self.disown(run, &refusal).await;
+            return Err(refusal.into());
+        }
         Ok(Response::new(v1::SubmitReply { run: run.to_string() }))
     }
 

@@ -1,8 +1,7 @@
 //! What the driver hears of: everything that happens, from sessions, clients and the process itself, in one queue.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
-use bytes::Bytes;
 use inrush_common::{
     id::{AgentName, RunId},
     plan::Plan,
@@ -44,8 +43,10 @@ pub(super) enum Event {
     Stored { digest: Digest, written: Written },
     /// Its process ended.
     ProcessEnded { agent: AgentName, evidence: String, done: oneshot::Sender<()> },
-    /// A client wants a run.
-    Submit { submission: Box<Submission>, reply: Reply<RunId> },
+    /// A client wants a run of this plan: would it be taken?
+    Check { plan: Arc<Plan>, reply: Reply<()> },
+    /// A run that a client wants is stored, and is to be queued.
+    Submit { run: RunId, plan: Box<Plan>, reply: Reply<()> },
     /// A client wants to follow a run; `None`: it is over, or there is none.
     Watch { run: RunId, reply: oneshot::Sender<Option<watch::Receiver<v1::RunUpdate>>> },
     /// A client wants a run to end; `None`: it is over, or there is none.
@@ -61,14 +62,6 @@ pub(super) struct Hello {
     pub(super) link: Link,
     /// The run it holds, and whether it has a share of it.
     pub(super) holds: Option<(RunId, bool)>,
-}
-
-/// A plan that was compiled, and what it was compiled from.
-pub(super) struct Submission {
-    pub(super) plan: Plan,
-    pub(super) source_name: String,
-    pub(super) source: String,
-    pub(super) files: BTreeMap<String, Bytes>,
 }
 
 /// Puts a question to the driver and waits for the answer.

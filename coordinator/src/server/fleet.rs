@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use inrush_proto::v1::{AgentMessage, CoordinatorMessage, fleet_server::Fleet};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::{Request, Response, Status, Streaming};
@@ -17,6 +17,9 @@ use super::{
 };
 use crate::store::Store;
 
+/// Sessions that may be at their hello at a time. More wait, unread; who waits too long is asked to try again.
+const STRANGERS: usize = 256;
+
 /// What sessions need.
 #[derive(Debug, Clone)]
 pub(super) struct Sessions {
@@ -24,6 +27,7 @@ pub(super) struct Sessions {
     store: Store,
     stop: CancellationToken,
     tasks: TaskTracker,
+    strangers: Arc<Semaphore>,
     next_link: Arc<AtomicU64>,
 }
 
@@ -34,7 +38,8 @@ impl Sessions {
         stop: CancellationToken,
         tasks: TaskTracker,
     ) -> Self {
-        Self { events, store, stop, tasks, next_link: Arc::default() }
+        let strangers = Arc::new(Semaphore::new(STRANGERS));
+        Self { events, store, stop, tasks, strangers, next_link: Arc::default() }
     }
 }
 
@@ -49,6 +54,7 @@ impl Fleet for Sessions {
         let (out, messages) = mpsc::channel(OUTGOING);
         let session = Session {
             peer: request.remote_addr(),
+            strangers: Arc::clone(&self.strangers),
             link: self.next_link.fetch_add(1, Ordering::Relaxed),
             out,
             events: self.events.clone(),

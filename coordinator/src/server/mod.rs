@@ -1,7 +1,7 @@
 //! The coordinator as a server: one listener, two gRPC services, one driver.
 //!
 //! The gRPC handlers only translate. All that is known of agents and runs belongs to one task, the driver, which reacts to
-//! [events](event::Event) one at a time. Snapshots go past it to the store and reach it when they are on disk.
+//! events one at a time. Snapshots go past it to the store and reach it when they are on disk.
 
 mod control;
 mod driver;
@@ -34,6 +34,13 @@ use event::{Event, QUEUED_EVENTS, ask};
 
 /// How long everything may take to end once it is told to; what then is left is dropped.
 const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// Largest message of an agent: a snapshot is some kilobytes for each request of the plan. What a client sends holds a
+/// plan's files and may be larger.
+const LARGEST_FROM_AN_AGENT: usize = 8 << 20;
+
+/// Calls at a time on one connection. An agent has one, a client few.
+const STREAMS_OF_A_CONNECTION: u32 = 256;
 
 /// How the coordinator works.
 #[derive(Debug, Clone)]
@@ -133,7 +140,7 @@ pub async fn start(
     let control =
         control::Clients::new(events.clone(), store.clone(), closing.clone(), tasks.clone());
     let fleet = FleetServer::new(fleet)
-        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_decoding_message_size(LARGEST_FROM_AN_AGENT)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let control = ControlServer::new(control)
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
@@ -141,6 +148,7 @@ pub async fn start(
     let router = Server::builder()
         .http2_keepalive_interval(Some(config.lease))
         .http2_keepalive_timeout(Some(config.lease))
+        .max_concurrent_streams(STREAMS_OF_A_CONNECTION)
         .add_service(fleet)
         .add_service(control);
 

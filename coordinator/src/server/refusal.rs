@@ -53,6 +53,9 @@ pub enum Refusal {
     /// Nothing came.
     #[error("no hello within {}", Nanos::from(*.0))]
     HelloOverdue(Duration),
+    /// Too many at the door.
+    #[error("too many agents are saying hello, there was no room within {}: try again", Nanos::from(*.0))]
+    Crowded(Duration),
     /// A name that is none.
     #[error(transparent)]
     Name(#[from] InvalidName),
@@ -193,7 +196,7 @@ impl Refusal {
             }
             Self::UnknownRun { .. } | Self::NoRuns => Code::NotFound,
             // An agent keeps its snapshots and tries again.
-            Self::Store(_) | Self::Stopping | Self::Clogged => Code::Unavailable,
+            Self::Store(_) | Self::Stopping | Self::Clogged | Self::Crowded(_) => Code::Unavailable,
             Self::SessionEnded => Code::Aborted,
             Self::Json(_) => Code::Internal,
         }

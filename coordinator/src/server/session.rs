@@ -24,7 +24,7 @@ use inrush_proto::{
     },
 };
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{Semaphore, mpsc, oneshot},
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
@@ -51,14 +51,22 @@ const AT_THE_STORE: usize = 64;
 /// A stream without a hello is no agent's.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
 
+/// How long the store may take for what is left when a session ends.
+const DRAINED_WITHIN: Duration = Duration::from_secs(4);
+
 /// Longest words taken from an agent.
 const LONGEST_WORDS: usize = 1_000;
+
+/// A clock known no better than to an hour is not known: the figure says enough.
+const WIDEST_BOUND_NS: u64 = 3_600_000_000_000;
 
 /// Most labels of an agent.
 const MOST_LABELS: usize = 64;
 
 pub(super) struct Session {
     pub(super) peer: Option<SocketAddr>,
+    /// Places for sessions that have not said who they are.
+    pub(super) strangers: Arc<Semaphore>,
     pub(super) link: u64,
     pub(super) out: mpsc::Sender<Result<CoordinatorMessage, Status>>,
     pub(super) events: Events,
@@ -119,6 +127,15 @@ impl Session {
     }
 
     async fn greet(&self, inbound: &mut Streaming<AgentMessage>) -> Result<Agent, Refusal> {
+        // Before anything is read: what strangers can make this process hold is bounded.
+        let _place = tokio::select! {
+            place = timeout(HELLO_WITHIN, self.strangers.acquire()) => match place {
+                Ok(Ok(place)) => place,
+                Ok(Err(_)) => return Err(Refusal::Stopping),
+                Err(_) => return Err(Refusal::Crowded(HELLO_WITHIN)),
+            },
+            () = self.stop.cancelled() => return Err(Refusal::Stopping),
+        };
         let first = tokio::select! {
             first = timeout(HELLO_WITHIN, inbound.message()) => first,
             () = self.stop.cancelled() => return Err(Refusal::Stopping),
@@ -156,12 +173,27 @@ impl Session {
         agent: &Agent,
         inbound: &mut Streaming<AgentMessage>,
     ) -> Result<(), Refusal> {
-        let mut pending: VecDeque<Pending> = VecDeque::new();
+        let mut pending = VecDeque::new();
+        let ended = self.listen(agent, inbound, &mut pending).await;
+        // What has arrived counts, however the session ended, and although nobody waits for the acknowledgement any more.
+        let left = pending.len();
+        if timeout(DRAINED_WITHIN, self.drain(pending)).await.is_err() {
+            tracing::error!(agent = %agent.name, left, "the store does not answer for an agent's snapshots");
+        }
+        ended
+    }
+
+    async fn listen(
+        &self,
+        agent: &Agent,
+        inbound: &mut Streaming<AgentMessage>,
+        pending: &mut VecDeque<Pending>,
+    ) -> Result<(), Refusal> {
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => return Err(Refusal::Stopping),
                 () = self.end.cancelled() => return Err(Refusal::SessionEnded),
-                written = answer(&mut pending) => {
+                written = answer(pending) => {
                     let (digest, written) = written?;
                     self.stored(digest, written).await?;
                 }
@@ -181,16 +213,21 @@ impl Session {
                             cause: status.message().to_owned(),
                         });
                     }
-                    Ok(None) | Err(_) => break,
+                    Ok(None) | Err(_) => return Ok(()),
                 },
             }
         }
-        // What has arrived counts, although nobody waits for the acknowledgement any more.
-        while let Some(Pending { digest, written }) = pending.pop_front() {
-            let written = written.await.map_err(|_| StoreError::Closed)??;
-            self.tell(Event::Stored { digest, written }).await?;
+    }
+
+    /// Tells the driver of those that the store still takes.
+    async fn drain(&self, pending: VecDeque<Pending>) {
+        for Pending { digest, written } in pending {
+            // One that failed is not stored, and was not acknowledged: the agent has it still.
+            let Ok(Ok(written)) = written.await else { continue };
+            if self.tell(Event::Stored { digest, written }).await.is_err() {
+                return;
+            }
         }
-        Ok(())
     }
 
     async fn take(
@@ -209,7 +246,7 @@ impl Session {
             }
             Kind::Heartbeat(heartbeat) => {
                 if let Some(offset_ns) = heartbeat.offset_ns {
-                    let bound_ns = heartbeat.offset_bound_ns;
+                    let bound_ns = heartbeat.offset_bound_ns.min(WIDEST_BOUND_NS);
                     agent.vitals.set_clock(ClockOffset { offset_ns, bound_ns });
                 }
                 self.send(coordinator_message::Kind::HeartbeatReply(v1::HeartbeatReply {

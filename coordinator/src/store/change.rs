@@ -57,7 +57,7 @@ pub struct NewAgent {
 pub enum Change {
     /// Nothing: done when all before it is.
     Nothing,
-    /// A new run, queued.
+    /// A new run, queued. A duplicate if there is one with that id: then that one stays as it is.
     Run(Box<NewRun>),
     /// The run's agents got their shares.
     Agents { run: RunId, agents: Vec<NewAgent> },
@@ -91,7 +91,7 @@ pub enum Written {
 pub(super) fn apply(rows: &Connection, change: &Change) -> Result<Written, StoreError> {
     match change {
         Change::Nothing => {}
-        Change::Run(new) => add_run(rows, new)?,
+        Change::Run(new) => return add_run(rows, new),
         Change::Agents { run, agents } => add_agents(rows, run, agents)?,
         Change::State { run, state, outcome, detail } => {
             let sql = "UPDATE runs SET state = ?2, outcome = ?3, detail = ?4 WHERE run = ?1";
@@ -129,11 +129,11 @@ pub(super) fn apply(rows: &Connection, change: &Change) -> Result<Written, Store
     Ok(Written::New)
 }
 
-fn add_run(rows: &Connection, new: &NewRun) -> Result<(), StoreError> {
+fn add_run(rows: &Connection, new: &NewRun) -> Result<Written, StoreError> {
     let sql = "INSERT INTO runs \
                (run, plan, source_name, source, version, submitted_at, state, outcome) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    rows.execute(
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (run) DO NOTHING";
+    let inserted = rows.execute(
         sql,
         params![
             new.run.as_str(),
@@ -146,12 +146,15 @@ fn add_run(rows: &Connection, new: &NewRun) -> Result<(), StoreError> {
             outcome_name(RunOutcome::Running),
         ],
     )?;
+    if inserted == 0 {
+        return Ok(Written::Duplicate);
+    }
     let mut insert =
         rows.prepare("INSERT INTO run_files (run, name, content) VALUES (?1, ?2, ?3)")?;
     for (name, content) in &new.files {
         insert.execute(params![new.run.as_str(), name, content.as_ref()])?;
     }
-    Ok(())
+    Ok(Written::New)
 }
 
 fn add_agents(rows: &Connection, run: &RunId, agents: &[NewAgent]) -> Result<(), StoreError> {

@@ -84,6 +84,12 @@ pub enum StoreError {
     /// The writer is gone.
     #[error("the store is closed")]
     Closed,
+    /// The writer is there, and does not get on.
+    #[error(
+        "the disk of the data directory did not take it within {}: see whether it is full or hangs",
+        inrush_common::units::Nanos::from(*.0)
+    )]
+    Overdue(Duration),
 }
 
 impl From<rusqlite::Error> for StoreError {
@@ -130,6 +136,20 @@ impl Store {
     /// When it is not.
     pub async fn write(&self, change: Change) -> Result<Written, StoreError> {
         self.begin(change).await?.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// [`write`](Self::write), for those that cannot wait as long as a disk may take. What is overdue may still be
+    /// written later.
+    ///
+    /// # Errors
+    /// When it is not on disk within that time.
+    pub async fn write_within(
+        &self,
+        change: Change,
+        within: Duration,
+    ) -> Result<Written, StoreError> {
+        let written = tokio::time::timeout(within, self.write(change)).await;
+        written.unwrap_or(Err(StoreError::Overdue(within)))
     }
 
     /// Hands in a change, to be waited for later.

@@ -25,10 +25,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use rustix::{
-    io::Errno,
-    process::{Resource, Rlimit, getrlimit, setrlimit},
-};
+use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -51,19 +48,11 @@ const ACCEPT_REST: Duration = Duration::from_millis(20);
 /// # Errors
 /// What the system says to the bind, for instance that the address is in use.
 pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
-    raise_file_limit();
+    crate::files::raise_limit();
     let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
     socket.bind(addr)?;
     socket.listen(BACKLOG)
-}
-
-fn raise_file_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "the file limit stays at {:?}", limit.current);
-    }
 }
 
 /// Serves until `shutdown`, then gives the answers in progress [`GRACE`] to finish.

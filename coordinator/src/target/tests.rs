@@ -113,7 +113,7 @@ async fn bytes_sends_exactly_as_many_as_asked() {
 #[tokio::test]
 async fn delay_answers_after_the_delay_and_not_before() {
     let target = start();
-    let started = tokio::time::Instant::now();
+    let started = crate::clock::now();
     let response = one(target.connect().await, &get("GET", "/delay/40")).await;
     assert_eq!(body_of(&response), "Hello, world!");
     assert!(started.elapsed() >= Duration::from_millis(40), "{:?}", started.elapsed());

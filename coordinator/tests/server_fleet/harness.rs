@@ -74,14 +74,31 @@ impl Fleet {
         Agent::dial(self, hello(name, 1)).await.unwrap()
     }
 
+    /// The coordinator's database, in the hands of somebody else.
+    pub(crate) fn database(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.data_dir.path().join("inrush.db")).unwrap()
+    }
+
+    pub(crate) async fn agents(&mut self) -> Vec<v1::AgentInfo> {
+        let reply = within("a list", self.control.list_agents(v1::ListAgentsRequest {})).await;
+        reply.unwrap().into_inner().agents
+    }
+
     pub(crate) async fn submit(&mut self, plan: &str) -> Result<String, Status> {
+        Self::submit_on(&mut self.control, plan).await
+    }
+
+    pub(crate) async fn submit_on(
+        control: &mut ControlClient<Channel>,
+        plan: &str,
+    ) -> Result<String, Status> {
         let request = v1::SubmitRequest {
             protocol: PROTOCOL_VERSION,
             source_name: "plan.toml".to_owned(),
             source: plan.to_owned(),
             files: BTreeMap::new(),
         };
-        let reply = within("submitting", self.control.submit(request)).await?;
+        let reply = within("submitting", control.submit(request)).await?;
         Ok(reply.into_inner().run)
     }
 

@@ -150,3 +150,13 @@ async fn more_runs_than_anybody_waits_for_are_refused() {
     assert_says(&status, Code::ResourceExhausted, &["100 runs are waiting", "inrush cancel"]);
     fleet.stop().await;
 }
+
+#[tokio::test]
+async fn a_stranger_cannot_make_the_coordinator_hold_a_message_of_any_size() {
+    let fleet = Fleet::start().await;
+    let mut stranger = Agent::open(&fleet, "lab1", 1).await.unwrap();
+    let labels = [("size".to_owned(), "9".repeat(9 << 20))].into();
+    stranger.say(agent_message::Kind::Hello(v1::Hello { labels, ..hello("lab1", 1) })).await;
+    assert_says(&stranger.refusal().await, Code::InvalidArgument, &["a broken stream"]);
+    fleet.stop().await;
+}

@@ -136,15 +136,22 @@ impl Driver {
 
     pub(super) async fn stored(&mut self, digest: &Digest, written: Written) {
         let Digest { run, agent, last, .. } = digest;
+        if written == Written::NotAssigned {
+            // Nothing is kept of it, so it moves nothing. Its session has told the agent to drop the run.
+            if self.holds_leftover(agent, run) {
+                self.registry.occupy(agent, Work::Idle);
+            }
+            return;
+        }
         if written == Written::New
             && let Some(entry) = self.runs.front_mut().filter(|entry| entry.id == *run)
         {
             entry.live.add(digest);
         }
-        if *last && self.holds_leftover(agent, run) {
+        if last.is_some() && self.holds_leftover(agent, run) {
             self.release(agent, run);
         }
-        let event = Event::Stored { now: clock::now(), agent: agent.clone(), last: *last };
+        let event = Event::Stored { now: clock::now(), agent: agent.clone(), last: last.clone() };
         self.step(run, event).await;
     }
 

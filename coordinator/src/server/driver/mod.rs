@@ -1,7 +1,8 @@
 //! The driver: the one task that knows all agents and runs, and reacts to one event at a time.
 //!
-//! It waits for nothing but its queue and the clock, and for the store to take what is written. What becomes of a run is
-//! decided by [`run::Run`](crate::run::Run); here it is carried out.
+//! It waits for nothing but its queue and the clock, for the store to take what is written, and, for a bounded time, for
+//! the shares of a run to be on disk. What becomes of a run is decided by [`run::Run`](crate::run::Run); here it is
+//! carried out.
 
 mod agents;
 mod entry;
@@ -78,11 +79,12 @@ impl Driver {
         progress.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                // In this order: what has happened comes before the conclusion that it has not.
+                // In this order: a queue that never gets empty must not put off the deadlines. A lease does not depend on
+                // what waits in it, for sessions note themselves when they hear of an agent.
                 biased;
                 () = stop.cancelled() => break,
-                Some(event) = inbox.recv() => self.react(event).await,
                 _ = tick.tick() => self.tick().await,
+                Some(event) = inbox.recv() => self.react(event).await,
                 _ = progress.tick() => self.publish_progress(),
             }
         }
@@ -106,9 +108,10 @@ impl Driver {
                 self.lose(&agent, evidence).await;
                 answer(done, ());
             }
-            Event::Submit { submission, reply } => {
-                let run = self.submit(*submission).await;
-                answer(reply, run);
+            Event::Check { plan, reply } => answer(reply, self.would_take(&plan)),
+            Event::Submit { run, plan, reply } => {
+                let queued = self.queue(run, *plan);
+                answer(reply, queued);
                 self.start_next().await;
             }
             Event::Watch { run, reply } => answer(reply, self.watch(&run)),
@@ -127,3 +130,6 @@ impl Driver {
 fn answer<T>(reply: tokio::sync::oneshot::Sender<T>, value: T) {
     drop(reply.send(value));
 }
+
+#[cfg(test)]
+mod tests;

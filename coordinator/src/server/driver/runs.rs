@@ -15,38 +15,32 @@ use super::{Driver, Entry, MOST_QUEUED};
 use crate::{
     clock,
     registry::{Registry, Work},
-    run::{Action, Event, Phase, Rules, RunState, StopMode, new_id},
-    server::{Refusal, VERSION, control::to_json, event::Submission},
-    store::{Change, NewAgent, NewRun, orphaned},
+    run::{Action, Event, Phase, Rules, RunState, StopMode},
+    server::{Refusal, control::to_json},
+    store::{Change, NewAgent, orphaned},
 };
 
+/// How long the driver waits for the shares of a run to be on disk. Shorter than any sensible lease: it does nothing
+/// else meanwhile, so a disk that hangs must not keep it from the other agents.
+const SHARES_WITHIN: Duration = Duration::from_secs(3);
+
 impl Driver {
-    pub(super) async fn submit(&mut self, submission: Submission) -> Result<RunId, Refusal> {
-        let Submission { plan, source_name, source, files } = submission;
+    /// Whether a run of this plan would be taken now.
+    pub(super) fn would_take(&self, plan: &Plan) -> Result<(), Refusal> {
         let waiting = self.runs.iter().filter(|entry| !entry.is_under_way()).count();
         if waiting >= MOST_QUEUED {
             return Err(Refusal::QueueFull(waiting));
         }
-        self.fits(&plan, &self.offers(false))?;
-        let submitted_at = clock::wall();
-        let mut run = new_id(submitted_at);
-        while self.store.run(&run).await?.is_some() {
-            run = new_id(submitted_at);
-        }
-        let new = NewRun {
-            run: run.clone(),
-            plan: plan.name.clone(),
-            source_name,
-            source,
-            files,
-            version: VERSION.to_owned(),
-            submitted_at,
-        };
-        self.store.write(Change::Run(Box::new(new))).await?;
+        self.fits(plan, &self.offers(false)).map(drop)
+    }
+
+    /// Queues a run that is stored. Agents and queue may have changed since it was looked whether it would be taken.
+    pub(super) fn queue(&mut self, run: RunId, plan: Plan) -> Result<(), Refusal> {
+        self.would_take(&plan)?;
         tracing::info!(%run, plan = plan.name, "a run was submitted");
         let rules = Rules::of(&plan, self.config.ready_within, self.config.lease);
-        self.runs.push_back(Entry::new(run.clone(), plan, rules));
-        Ok(run)
+        self.runs.push_back(Entry::new(run, plan, rules));
+        Ok(())
     }
 
     /// What the connected agents offer; only the `idle` ones, or all.
@@ -97,19 +91,27 @@ impl Driver {
         }
     }
 
+    /// Hands out the shares, once they are on disk: a snapshot of an agent whose share is not known is not kept.
     async fn prepare(&mut self, shares: BTreeMap<AgentName, Workload>) {
-        let Some(front) = self.runs.front_mut() else { return };
+        let Some(front) = self.runs.front() else { return };
         let run = front.id.clone();
         let agents: Vec<NewAgent> = shares
             .iter()
             .filter_map(|(name, share)| new_agent(&self.registry, name, share))
             .collect();
+        let change = Change::Agents { run: run.clone(), agents };
+        if let Err(error) = self.store.write_within(change, SHARES_WITHIN).await {
+            tracing::error!(%run, "the shares could not be stored: {error}");
+            let detail = format!("the agents' shares could not be stored: {error}");
+            return self.step_front(Event::GiveUp { detail }).await;
+        }
         let names: Vec<AgentName> = shares.keys().cloned().collect();
-        front.shares = shares;
         for name in &names {
             self.registry.occupy(name, Work::Busy(run.clone()));
         }
-        self.store.note(Change::Agents { run, agents }).await;
+        if let Some(front) = self.runs.front_mut() {
+            front.shares = shares;
+        }
         self.step_front(Event::Prepare { now: clock::now(), agents: names }).await;
     }
 
@@ -126,7 +128,8 @@ impl Driver {
         let before = front.machine.state();
         let actions = front.machine.advance(event);
         let moved = front.machine.state() != before;
-        // Stored before anybody is told of it.
+        // Handed to the store before anybody is told of it. Nobody waits until it is on disk, but changes get there in
+        // order: where a snapshot of the run is kept, so is its start.
         if moved {
             self.note_state().await;
         }
