@@ -175,9 +175,9 @@ impl Closed {
         self.budget.is_over(now_ns)
     }
 
-    /// Whether the whole share was begun and has ended.
+    /// Whether the whole share was begun and has ended. Never so for a share without a number.
     pub(super) fn is_complete(&self) -> bool {
-        self.in_flight == 0 && self.budget.left_by_kind().iter().all(|left| *left == 0)
+        self.in_flight == 0 && self.budget.is_all_begun()
     }
 
     pub(super) fn stats(&mut self) -> &mut Stats {
