@@ -162,6 +162,26 @@ fn a_stop_before_the_start_leaves_everything_not_started() {
 }
 
 #[test]
+fn the_start_is_when_a_worker_really_began_and_not_when_it_was_to() {
+    let target = Target::hello();
+    let engine = Engine::spawn(job(workload(4, 4), target.addr(), 2)).unwrap();
+    let began = engine.began();
+    assert_eq!(*began.borrow(), None);
+    let before = clock::now();
+    engine.start(before.checked_sub(Duration::from_secs(1)).unwrap());
+    Running::of(engine, Some(4), 4).finish().assert_all_succeeded(4);
+    let at = began.borrow().expect("it has begun");
+    assert!((before..=clock::now()).contains(&at));
+
+    let stopped = Engine::spawn(job(workload(4, 4), target.addr(), 2)).unwrap();
+    stopped.start(clock::now() + LONG);
+    stopped.stop(StopMode::Drain, NotStarted::Cancelled);
+    let began = stopped.began();
+    Running::of(stopped, Some(4), 4).finish();
+    assert_eq!(*began.borrow(), None, "it never began");
+}
+
+#[test]
 fn dropping_the_engine_ends_its_threads_and_connections() {
     let target = Target::silent();
     let running = started(job(workload(100, 4), target.addr(), 2));
