@@ -1,7 +1,7 @@
 //! The session with the coordinator: takes work, starts and stops the engine, hands in results.
 //!
 //! One loop on the control thread waits for whatever comes next: a message, an interval of the engine, the end of
-//! preparing, a timer, a signal. What follows from it is decided by [`state`], a pure function; this module only carries
+//! preparing, a timer, a signal. What follows from it is decided by `state`, a pure function; this module only carries
 //! it out. The engine is never waited for, and does not notice when the stream breaks.
 
 mod act;
