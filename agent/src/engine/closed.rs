@@ -16,7 +16,6 @@ use inrush_common::{
 use tokio::net::TcpStream;
 
 use super::{
-    Timeline,
     budget::Budget,
     opening::Opening,
     ready::Ready,
@@ -33,6 +32,7 @@ use crate::{
         exchange::{self, Failure, Setup},
         request::Prepared,
     },
+    timeline::Timeline,
 };
 
 /// After a failed attempt a slot waits so long, then twice as long each time.

@@ -14,7 +14,6 @@ mod ready;
 mod route;
 mod share;
 mod slots;
-mod timeline;
 mod worker;
 
 use std::{io, sync::Arc, thread::JoinHandle, time::Instant};
@@ -22,7 +21,6 @@ use std::{io, sync::Arc, thread::JoinHandle, time::Instant};
 use inrush_common::{outcome::NotStarted, plan::Load};
 use tokio::sync::watch;
 
-pub(crate) use self::timeline::Timeline;
 use self::{
     collector::Collector,
     command::Command,

@@ -28,7 +28,6 @@ use tokio::{
 };
 
 use super::{
-    Timeline,
     closed::{Closed, OpenedBefore},
     collector::{End, Reporter},
     command::{Command, Stop, StopMode},
@@ -36,7 +35,7 @@ use super::{
     reach::Reach,
     share::Share,
 };
-use crate::clock;
+use crate::{clock, timeline::Timeline};
 
 /// A worker looks at deadlines, orders and its own lateness this often, or more often where a timeout of the plan is short:
 /// timeouts are kept to 1/64 of their length or to 1 ms, whichever is longer.
