@@ -88,12 +88,21 @@ pub(super) async fn prepare(assign: v1::Assign, means: Means) -> Result<Prepared
 
 async fn reach(workload: Workload, means: &Means) -> Result<Prepared, Unprepared> {
     let unreachable = |error| unprepared(Kind::TargetUnreachable, error);
+    let url = &workload.requests[0].url;
+    let found = resolve(url, RESOLVE_WITHIN).await.map_err(unreachable)?;
+    let addresses = reachable_from(url, found, &means.sources).map_err(unreachable)?;
+    build(workload, addresses, means).await
+}
+
+/// Makes the first connection to one of `addresses`, and the engine.
+async fn build(
+    workload: Workload,
+    mut addresses: Vec<SocketAddr>,
+    means: &Means,
+) -> Result<Prepared, Unprepared> {
     let Load::Closed(load) = &workload.load;
     let connections = load.connections;
     let idle = connections == 0 || load.requests == Some(0);
-    let url = &workload.requests[0].url;
-    let found = resolve(url, RESOLVE_WITHIN).await.map_err(unreachable)?;
-    let mut addresses = reachable_from(url, found, &means.sources).map_err(unreachable)?;
     check(connections, &addresses, means)?;
     // With nothing to send, the target does not hear of this agent.
     let mut first_connection = None;
@@ -129,4 +138,69 @@ fn check(connections: u64, addresses: &[SocketAddr], means: &Means) -> Result<()
     let paths = capacity::paths(&means.sources, &targets);
     let unfit = |error| unprepared(Kind::Capacity, error);
     means.limits.check(connections, paths).map_err(unfit)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use inrush_common::{
+        outcome::ErrorClass,
+        plan::{ClosedLoad, Expect, Request},
+        stats::Stats,
+    };
+    use inrush_testkit::{LONG, Response, Target};
+
+    use super::*;
+    use crate::clock;
+
+    /// Every request on a connection of its own.
+    fn workload(requests: u64) -> Workload {
+        Workload {
+            requests: vec![Request {
+                name: "it".to_owned(),
+                method: http::Method::GET,
+                url: http::Uri::from_static("http://localhost/"),
+                headers: vec![],
+                body: bytes::Bytes::new(),
+                expect: Expect::default(),
+            }],
+            load: Load::Closed(ClosedLoad {
+                connections: 4,
+                requests: Some(requests),
+                duration: None,
+                ramp_up: Duration::ZERO,
+                ordinal: 0,
+                shares: 1,
+            }),
+            timeout: LONG,
+            connect_timeout: LONG,
+            grace: LONG,
+            give_up_after: LONG,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_family_on_which_nobody_answers_gets_no_request() {
+        let target = Target::always(Response::hello().header("Connection", "close"));
+        let port = target.addr().port();
+        let silent = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
+        let answers = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let workers = NonZeroUsize::new(2).unwrap();
+        let means = Means { workers, sources: vec![], limits: Limits::read(workers, &[], None) };
+        for addresses in [vec![silent, answers], vec![answers, silent]] {
+            let mut engine = build(workload(40), addresses, &means).await.unwrap().engine;
+            engine.start(clock::now());
+            let mut stats = Stats::default();
+            while let Some(interval) = timeout(LONG, engine.next()).await.unwrap() {
+                stats.add_interval(&interval.stats);
+            }
+            let total = stats.total();
+            assert_eq!((total.succeeded, total.failed), (40, 0), "{:?}", total.examples);
+            assert_eq!(total.errors[ErrorClass::ConnectRefused as usize], 0);
+            assert_eq!(stats.connections.failed, 0);
+        }
+        let nobody = build(workload(1), vec![silent], &means).await.unwrap_err();
+        assert!(nobody.detail.contains(&silent.to_string()), "{nobody:?}");
+    }
 }
