@@ -10,10 +10,10 @@ use inrush_common::{
     plan::{Load, Workload},
     units::Nanos,
 };
-use inrush_proto::v1::{self, not_ready::Kind};
+use inrush_proto::v1;
 use tokio::time::timeout;
 
-use super::owned::Owned;
+use super::{owned::Owned, state::Fault};
 use crate::{
     capacity::{self, Limits},
     engine::{Engine, Job, connect_first},
@@ -50,13 +50,13 @@ pub(super) struct Prepared {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unprepared {
     /// Whose fault.
-    pub kind: Kind,
+    pub fault: Fault,
     /// In words.
     pub detail: String,
 }
 
-fn unprepared(kind: Kind, detail: impl ToString) -> Unprepared {
-    Unprepared { kind, detail: detail.to_string() }
+fn unprepared(fault: Fault, detail: impl ToString) -> Unprepared {
+    Unprepared { fault, detail: detail.to_string() }
 }
 
 /// Prepares `assign` within the time it gives.
@@ -64,7 +64,7 @@ fn unprepared(kind: Kind, detail: impl ToString) -> Unprepared {
 /// # Errors
 /// With the first thing that does not work.
 pub(super) async fn prepare(assign: v1::Assign, means: Means) -> Result<Prepared, Unprepared> {
-    let internal = |detail: String| unprepared(Kind::Internal, detail);
+    let internal = |detail: String| unprepared(Fault::Internal, detail);
     let wire = assign.workload.ok_or_else(|| internal("the assignment has no workload".into()))?;
     let workload = Workload::try_from(wire)
         .map_err(|error| internal(format!("the assignment's workload is bad: {error}")))?;
@@ -81,13 +81,13 @@ pub(super) async fn prepare(assign: v1::Assign, means: Means) -> Result<Prepared
         Err(_) => {
             let within = Nanos::from(within);
             let detail = format!("no connection to {url} within {within}, the time to get ready");
-            Err(unprepared(Kind::TargetUnreachable, detail))
+            Err(unprepared(Fault::TargetUnreachable, detail))
         }
     }
 }
 
 async fn reach(workload: Workload, means: &Means) -> Result<Prepared, Unprepared> {
-    let unreachable = |error| unprepared(Kind::TargetUnreachable, error);
+    let unreachable = |error| unprepared(Fault::TargetUnreachable, error);
     let url = &workload.requests[0].url;
     let found = resolve(url, RESOLVE_WITHIN).await.map_err(unreachable)?;
     let addresses = reachable_from(url, found, &means.sources).map_err(unreachable)?;
@@ -110,7 +110,7 @@ async fn build(
         let first =
             connect_first(&workload, &addresses, &means.sources).await.map_err(|error| {
                 let ours = error.class.is_generator_fault();
-                unprepared(if ours { Kind::Capacity } else { Kind::TargetUnreachable }, error)
+                unprepared(if ours { Fault::Capacity } else { Fault::TargetUnreachable }, error)
             })?;
         // Where a name has addresses of both families, a server often listens on one only, and every other
         // connection would fail.
@@ -127,7 +127,7 @@ async fn build(
         first_connection,
     };
     let engine = Engine::spawn(job).map_err(|error| {
-        unprepared(Kind::Internal, format!("cannot start {} workers: {error}", means.workers))
+        unprepared(Fault::Internal, format!("cannot start {} workers: {error}", means.workers))
     })?;
     Ok(Prepared { engine: Owned::new(engine), grace })
 }
@@ -136,7 +136,7 @@ async fn build(
 fn check(connections: u64, addresses: &[SocketAddr], means: &Means) -> Result<(), Unprepared> {
     let targets: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
     let paths = capacity::paths(&means.sources, &targets);
-    let unfit = |error| unprepared(Kind::Capacity, error);
+    let unfit = |error| unprepared(Fault::Capacity, error);
     means.limits.check(connections, paths).map_err(unfit)
 }
 

@@ -11,7 +11,7 @@ use inrush_common::{
     outcome::NotStarted,
     stats::{Completion, Gauges, Interval, Stats},
 };
-use inrush_proto::v1::{self, agent_message, not_ready::Kind};
+use inrush_proto::v1::{self, agent_message};
 use tokio::{
     sync::watch,
     task::{JoinError, JoinHandle},
@@ -22,7 +22,7 @@ use super::{
     clock_sync::Offset,
     owned::Owned,
     prepare::{Means, Prepared, Unprepared, prepare},
-    state::Event,
+    state::{Event, Fault},
     uplink::Uplink,
 };
 use crate::{
@@ -149,13 +149,13 @@ impl Run {
                 self.started = Started::Ahead;
                 Event::Prepared
             }
-            (Ok(Err(Unprepared { kind, detail })), _) => Event::Unprepared { kind, detail },
+            (Ok(Err(Unprepared { fault, detail })), _) => Event::Unprepared { fault, detail },
             (Err(error), _) => Event::Unprepared {
-                kind: Kind::Internal,
+                fault: Fault::Internal,
                 detail: format!("preparing failed: {error}"),
             },
             (Ok(Ok(_)), None) => Event::Unprepared {
-                kind: Kind::Internal,
+                fault: Fault::Internal,
                 detail: "preparing ended for no run".to_owned(),
             },
         }

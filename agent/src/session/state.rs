@@ -9,7 +9,6 @@
 use std::collections::VecDeque;
 
 use inrush_common::{id::RunId, outcome::NotStarted};
-use inrush_proto::v1::not_ready::Kind;
 
 use crate::engine::StopMode;
 
@@ -102,7 +101,7 @@ pub(super) enum Event {
     /// It could not be.
     Unprepared {
         /// Whose fault.
-        kind: Kind,
+        fault: Fault,
         /// In words.
         detail: String,
     },
@@ -152,6 +151,17 @@ pub(super) enum Action {
     Exit,
 }
 
+/// Whose fault it is that a run cannot be prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The target's, or the network's on the way to it.
+    TargetUnreachable,
+    /// This machine's: it is too small for the share.
+    Capacity,
+    /// The agent's own, or a bad assignment's.
+    Internal,
+}
+
 /// Why a run is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
@@ -166,7 +176,7 @@ pub(super) enum Refusal {
     /// Preparing failed.
     Failed {
         /// Whose fault.
-        kind: Kind,
+        fault: Fault,
         /// In words.
         detail: String,
     },
@@ -212,7 +222,7 @@ impl State {
                 _ => vec![],
             },
             Event::Prepared => self.prepared(),
-            Event::Unprepared { kind, detail } => self.unprepared(kind, detail),
+            Event::Unprepared { fault, detail } => self.unprepared(fault, detail),
             Event::Completed => self.ended(vec![]),
             Event::EngineStuck => self.ended(vec![Action::GiveUpEngine]),
             Event::Stored => self.stored(),
@@ -288,10 +298,10 @@ impl State {
         vec![Action::SendReady(run)]
     }
 
-    fn unprepared(&mut self, kind: Kind, detail: String) -> Vec<Action> {
+    fn unprepared(&mut self, fault: Fault, detail: String) -> Vec<Action> {
         let Phase::Preparing(run) = &self.phase else { return vec![] };
         let run = run.clone();
-        self.idle(vec![Action::SendNotReady { run, why: Refusal::Failed { kind, detail } }])
+        self.idle(vec![Action::SendNotReady { run, why: Refusal::Failed { fault, detail } }])
     }
 
     fn ended(&mut self, actions: Vec<Action>) -> Vec<Action> {

@@ -32,7 +32,7 @@ fn stop(run: &str, mode: StopMode) -> Event {
 }
 
 fn events() -> Vec<(&'static str, Event)> {
-    let unprepared = Event::Unprepared { kind: Kind::Capacity, detail: "too small".into() };
+    let unprepared = Event::Unprepared { fault: Fault::Capacity, detail: "too small".into() };
     vec![
         ("assign other", Event::Assign(id("r2"))),
         ("assign same", Event::Assign(id("r1"))),
@@ -66,7 +66,7 @@ fn show(action: &Action) -> String {
                 Refusal::Executed => "executed",
                 Refusal::Leaving => "leaving",
                 Refusal::Stopped => "stopped",
-                Refusal::Failed { kind: Kind::Capacity, .. } => "capacity",
+                Refusal::Failed { fault: Fault::Capacity, .. } => "capacity",
                 Refusal::Failed { .. } => "failed",
             };
             format!("refuse {run} {why}")
