@@ -47,11 +47,11 @@ pub enum Unfit {
 }
 
 impl Limits {
-    /// Raises the soft file limit to the hard one and reads the limits of this machine.
+    /// Reads the limits of this machine, as they are for this process now: see [`raise_file_limit`].
     ///
     /// What cannot be read is logged and assumed.
     pub fn read(workers: NonZeroUsize, sources: &[IpAddr], ceiling: Option<u64>) -> Self {
-        let files = raise_file_limit();
+        let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let ports = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
             .ok()
             .and_then(|text| parse_port_range(&text));
@@ -100,20 +100,16 @@ pub fn paths(sources: &[IpAddr], targets: &[IpAddr]) -> u64 {
     targets.iter().map(of_one).sum()
 }
 
-fn raise_file_limit() -> u64 {
+/// Raises this process's soft file limit to the hard one. A program does it once, before it reads its [`Limits`] or
+/// serves connections. When the system refuses, that is logged and the limit stays.
+pub fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     let (soft, hard) = (limit.current, limit.maximum);
     if soft == hard {
-        return soft.unwrap_or(u64::MAX);
+        return;
     }
-    match setrlimit(Resource::Nofile, Rlimit { current: hard, maximum: hard }) {
-        Ok(()) => hard.unwrap_or(u64::MAX),
-        Err(error) => {
-            tracing::warn!(
-                "the file limit stays at {soft:?}, raising it to {hard:?} failed: {error}"
-            );
-            soft.unwrap_or(u64::MAX)
-        }
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: hard, maximum: hard }) {
+        tracing::warn!("the file limit stays at {soft:?}, raising it to {hard:?} failed: {error}");
     }
 }
 
@@ -218,10 +214,13 @@ mod tests {
     #[test]
     fn this_machine_has_some_of_everything() {
         let two = NonZeroUsize::new(2).unwrap();
+        raise_file_limit();
         let limits = Limits::read(two, &[], None);
         assert!(limits.machine.files > 100 && limits.machine.ports > 1_000, "{limits:?}");
         let limit = getrlimit(Resource::Nofile);
         assert_eq!(limit.current, limit.maximum, "the soft limit is raised to the hard one");
+        let files = limit.current.unwrap_or(u64::MAX);
+        assert_eq!(limits.machine.files, files_for_connections(files, 2));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use tokio::{
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    capacity::{BadSource, Limits, check_source},
+    capacity::{BadSource, Limits, check_source, raise_file_limit},
     clock, identity,
     session::{self, Config, Means, SessionError},
 };
@@ -167,6 +167,7 @@ fn configure(args: AgentArgs) -> Result<Config, AgentError> {
     sources.dedup();
     let workers =
         args.workers.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    raise_file_limit();
     let limits = Limits::read(workers, &sources, args.max_connections);
     Ok(Config {
         coordinator: args.coordinator,

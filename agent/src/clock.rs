@@ -13,7 +13,12 @@ pub fn now() -> Instant {
 
 /// Nanoseconds since this process first asked: the clock that offsets are measured on.
 pub fn monotonic_ns() -> u64 {
-    nanos(now().saturating_duration_since(origin()))
+    to_monotonic_ns(now())
+}
+
+/// What [`monotonic_ns`] calls `instant`; 0 for one before it was first asked.
+pub fn to_monotonic_ns(instant: Instant) -> u64 {
+    nanos(instant.saturating_duration_since(origin()))
 }
 
 /// The instant that [`monotonic_ns`] calls `nanos`.

@@ -12,3 +12,4 @@ mod identity;
 pub mod resolve;
 pub mod selfcheck;
 pub mod session;
+mod timeline;

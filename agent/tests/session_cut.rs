@@ -53,6 +53,25 @@ async fn readiness_is_said_again_on_a_new_stream() {
 }
 
 #[tokio::test]
+async fn a_run_that_is_stored_is_over_for_the_agent_even_if_its_release_is_lost() {
+    let target = Target::hello();
+    let mut coordinator = Coordinator::start().await;
+    let _agent = Agent::start(&coordinator);
+    let mut conn = coordinator.welcome().await;
+    conn.run("r1", &workload(&target.url("/"), 1, 3)).await;
+    assert_eq!(sum(&conn.results().await).succeeded, 3);
+    // What is asked after the acknowledgement is answered after it was read.
+    conn.assign("r1", &workload(&target.url("/"), 1, 3)).await;
+    let (_, detail) = conn.not_ready("r1").await;
+    assert!(detail.contains("executed here before"), "{detail}");
+    drop(conn);
+    let mut conn = coordinator.welcome().await;
+    assert_eq!(conn.hello.run, "", "nothing is held");
+    conn.run("r2", &workload(&target.url("/"), 1, 2)).await;
+    assert_eq!(sum(&conn.results().await).succeeded, 2);
+}
+
+#[tokio::test]
 async fn a_coordinator_that_falls_silent_ends_the_load_and_gets_the_results_later() {
     let target = Target::delay(Duration::from_millis(5));
     let mut coordinator = Coordinator::start().await;

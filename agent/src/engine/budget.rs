@@ -12,7 +12,9 @@ use crate::clock;
 /// counted as begun when it is sent (or when the connection for it cannot be made).
 #[derive(Debug)]
 pub(super) struct Budget {
-    /// `None`: as many as the time allows.
+    /// The whole share. `None`: as many as the time allows.
+    planned: Option<u64>,
+    /// Neither begun nor claimed.
     left: Option<u64>,
     ends_ns: u64,
     closed: bool,
@@ -24,7 +26,7 @@ impl Budget {
     /// For `kinds` kinds of requests, which take turns.
     pub(super) fn new(requests: Option<u64>, duration: Option<Duration>, kinds: usize) -> Self {
         let ends_ns = duration.map_or(u64::MAX, clock::nanos);
-        Self { left: requests, ends_ns, closed: false, begun: 0, kinds }
+        Self { planned: requests, left: requests, ends_ns, closed: false, begun: 0, kinds }
     }
 
     /// Takes the right to begin one request.
@@ -73,9 +75,15 @@ impl Budget {
         now_ns >= self.ends_ns
     }
 
-    /// What will never begin, by kind.
+    /// Whether the share has a number and all of it was begun. One without a number ends by its time or a stop.
+    pub(super) fn is_all_begun(&self) -> bool {
+        self.planned == Some(self.begun)
+    }
+
+    /// What was not begun, by kind. A claim that came to nothing is among it, also when a panic kept it from being
+    /// given back.
     pub(super) fn left_by_kind(&self) -> Vec<u64> {
-        let left = self.left.unwrap_or(0);
+        let left = self.planned.unwrap_or(0).saturating_sub(self.begun);
         let kinds = self.kinds as u64;
         (0..kinds)
             .map(|kind| {
@@ -114,6 +122,26 @@ mod tests {
         assert!(budget.claim(0));
         budget.begin(&mut stats);
         assert_eq!(budget.left_by_kind(), [1, 2, 2]);
+    }
+
+    #[test]
+    fn a_claim_that_came_to_nothing_was_not_begun() {
+        let mut stats = Stats::new(2);
+        let mut budget = Budget::new(Some(5), None, 2);
+        assert!(budget.claim(0) && budget.claim(0));
+        budget.begin(&mut stats);
+        assert_eq!(budget.left_by_kind(), [2, 2]);
+        assert!(!budget.is_all_begun());
+    }
+
+    #[test]
+    fn a_share_without_a_number_is_never_all_begun() {
+        let mut stats = Stats::new(1);
+        let mut budget = Budget::new(None, Some(Duration::from_secs(1)), 1);
+        assert!(!budget.is_all_begun());
+        budget.begin(&mut stats);
+        assert!(!budget.is_all_begun());
+        assert!(Budget::new(Some(0), None, 1).is_all_begun());
     }
 
     #[test]

@@ -16,7 +16,6 @@ use inrush_common::{
 use tokio::net::TcpStream;
 
 use super::{
-    Timeline,
     budget::Budget,
     opening::Opening,
     ready::Ready,
@@ -33,6 +32,7 @@ use crate::{
         exchange::{self, Failure, Setup},
         request::Prepared,
     },
+    timeline::Timeline,
 };
 
 /// After a failed attempt a slot waits so long, then twice as long each time.
@@ -175,9 +175,9 @@ impl Closed {
         self.budget.is_over(now_ns)
     }
 
-    /// Whether the whole share was begun and has ended.
+    /// Whether the whole share was begun and has ended. Never so for a share without a number.
     pub(super) fn is_complete(&self) -> bool {
-        self.in_flight == 0 && self.budget.left_by_kind().iter().all(|left| *left == 0)
+        self.in_flight == 0 && self.budget.is_all_begun()
     }
 
     pub(super) fn stats(&mut self) -> &mut Stats {

@@ -14,7 +14,6 @@ mod ready;
 mod route;
 mod share;
 mod slots;
-mod timeline;
 mod worker;
 
 use std::{io, sync::Arc, thread::JoinHandle, time::Instant};
@@ -22,7 +21,6 @@ use std::{io, sync::Arc, thread::JoinHandle, time::Instant};
 use inrush_common::{outcome::NotStarted, plan::Load};
 use tokio::sync::watch;
 
-pub(crate) use self::timeline::Timeline;
 use self::{
     collector::Collector,
     command::Command,
@@ -40,6 +38,7 @@ pub use self::{
 #[derive(Debug)]
 pub struct Engine {
     command: watch::Sender<Command>,
+    began: watch::Receiver<Option<Instant>>,
     collector: Collector,
     threads: Vec<JoinHandle<()>>,
 }
@@ -59,12 +58,14 @@ impl Engine {
         let Load::Closed(load) = &job.workload.load;
         let shares = Share::split(load, job.workers.get());
         let (command, commands) = watch::channel(Command::default());
+        let (began, beginning) = watch::channel(None);
         let shared = Arc::new(Shared {
             workload: job.workload,
             addresses: job.addresses,
             sources: job.sources,
             reach: Reach::default(),
             failed: false.into(),
+            began,
         });
         let mut links = Vec::with_capacity(shares.len());
         let mut threads = Vec::with_capacity(shares.len());
@@ -82,12 +83,18 @@ impl Engine {
             threads.push(assigned.spawn()?);
         }
         let collector = Collector::new(links, shared.workload.requests.len());
-        Ok(Self { command, collector, threads })
+        Ok(Self { command, began: beginning, collector, threads })
     }
 
     /// Says when the run starts. Only the first call counts.
     pub fn start(&self, at: Instant) {
         self.command.send_if_modified(|command| command.start(at));
+    }
+
+    /// When the first worker really began, as read from the clock by itself; `None` until then, and for ever when the
+    /// load was stopped before its start.
+    pub fn began(&self) -> watch::Receiver<Option<Instant>> {
+        self.began.clone()
     }
 
     /// Stops the load; what has not begun is accounted for with `reason`. Before the start, that is everything.

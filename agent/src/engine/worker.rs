@@ -28,7 +28,6 @@ use tokio::{
 };
 
 use super::{
-    Timeline,
     closed::{Closed, OpenedBefore},
     collector::{End, Reporter},
     command::{Command, Stop, StopMode},
@@ -36,7 +35,7 @@ use super::{
     reach::Reach,
     share::Share,
 };
-use crate::clock;
+use crate::{clock, timeline::Timeline};
 
 /// A worker looks at deadlines, orders and its own lateness this often, or more often where a timeout of the plan is short:
 /// timeouts are kept to 1/64 of their length or to 1 ms, whichever is longer.
@@ -56,7 +55,7 @@ const EVENTS_PER_TURN: usize = 128;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What the workers of one engine have in common. Read only, but for [`Reach`].
+/// What the workers of one engine have in common. No request writes to it, but for [`Reach`].
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) workload: Workload,
@@ -65,6 +64,21 @@ pub(super) struct Shared {
     pub(super) reach: Reach,
     /// A worker has failed: the others stop.
     pub(super) failed: AtomicBool,
+    /// When the first worker really began.
+    pub(super) began: watch::Sender<Option<Instant>>,
+}
+
+impl Shared {
+    /// A worker begins: the earliest one counts.
+    fn has_begun(&self, now: Instant) {
+        self.began.send_if_modified(|began| {
+            let first = began.is_none_or(|earlier| now < earlier);
+            if first {
+                *began = Some(now);
+            }
+            first
+        });
+    }
 }
 
 /// Everything one worker needs.
@@ -96,6 +110,7 @@ impl Assigned {
         let Some(start) = runtime.block_on(self.wait_for_start()) else {
             return self.end_before_start();
         };
+        self.shared.has_begun(clock::now());
         let _runtime = runtime.enter();
         let timeline = Timeline::new(start);
         let mut reporter = self.reporter;
@@ -374,6 +389,7 @@ mod tests {
             sources: Vec::new(),
             reach: Reach::default(),
             failed,
+            began: watch::Sender::default(),
         })
     }
 

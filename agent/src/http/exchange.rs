@@ -27,7 +27,7 @@ use super::{
     io::{Meter, Metered},
     request::{Body, Prepared},
 };
-use crate::engine::Timeline;
+use crate::timeline::Timeline;
 
 /// A body up to this size is written together with the head by copying it behind it; a larger one is not copied.
 const FLATTEN_BODIES_UP_TO: usize = 4096;

@@ -13,7 +13,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::engine::Timeline;
+use crate::timeline::Timeline;
 
 /// What happened to the byte stream itself, whatever HTTP made of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -6,7 +6,7 @@ use inrush_proto::v1::{self, agent_message, coordinator_message::Kind as Message
 use super::{
     Session,
     link::LinkEvent,
-    state::{Action, Event, Refusal},
+    state::{Action, Event, Fault, Refusal},
 };
 use crate::{
     clock,
@@ -67,7 +67,7 @@ impl Session {
 
     fn words(&self, why: Refusal) -> (not_ready::Kind, String) {
         match why {
-            Refusal::Failed { kind, detail } => (kind, detail),
+            Refusal::Failed { fault, detail } => (wire(fault), detail),
             Refusal::Busy => {
                 let phase = self.state.phase();
                 let run = phase.run().map_or("", RunId::as_str);
@@ -201,6 +201,14 @@ impl Session {
             }
             Err(error) => self.refuse(assign.run, not_ready::Kind::Internal, error.to_string()),
         }
+    }
+}
+
+fn wire(fault: Fault) -> not_ready::Kind {
+    match fault {
+        Fault::TargetUnreachable => not_ready::Kind::TargetUnreachable,
+        Fault::Capacity => not_ready::Kind::Capacity,
+        Fault::Internal => not_ready::Kind::Internal,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The session with the coordinator: takes work, starts and stops the engine, hands in results.
 //!
 //! One loop on the control thread waits for whatever comes next: a message, an interval of the engine, the end of
-//! preparing, a timer, a signal. What follows from it is decided by [`state`], a pure function; this module only carries
+//! preparing, a timer, a signal. What follows from it is decided by `state`, a pure function; this module only carries
 //! it out. The engine is never waited for, and does not notice when the stream breaks.
 
 mod act;
@@ -33,7 +33,7 @@ pub use self::{link::Refused, prepare::Means};
 use self::{
     link::{Link, LinkEvent},
     pulse::Pulse,
-    run::Run,
+    run::{Run, Sources},
     state::{Event, State},
 };
 use crate::{clock, engine::EngineInterval};
@@ -127,6 +127,7 @@ struct Session {
 enum Wake {
     Link(LinkEvent),
     Interval(Option<EngineInterval>),
+    Began(Instant),
     Prepared(run::PreparingEnd),
     Interrupt(Option<()>),
     Timer,
@@ -157,6 +158,7 @@ impl Session {
                 }
                 Wake::Link(event) => self.on_link(event),
                 Wake::Interval(interval) => self.on_interval(interval),
+                Wake::Began(at) => self.run.began(at),
                 Wake::Prepared(end) => {
                     let event = self.run.prepared(end);
                     self.step(event);
@@ -185,10 +187,11 @@ impl Session {
                 None => pending().await,
             }
         };
-        let (engine, preparing) = run.sources();
+        let Sources { engine, began, preparing } = run.sources();
         tokio::select! {
             event = link.event(|| hello(config, state), to_send) => Wake::Link(event),
             interval = run::next_interval(engine) => Wake::Interval(interval),
+            at = run::beginning(began) => Wake::Began(at),
             end = run::end_of(preparing), if synchronised => Wake::Prepared(end),
             interrupt = interrupts.recv(), if interruptible => Wake::Interrupt(interrupt),
             () = timer => Wake::Timer,
@@ -201,7 +204,6 @@ impl Session {
         [
             self.pulse.heartbeat_at().filter(|_| up),
             self.pulse.lease_ends_at().filter(|_| lease),
-            self.run.report_start_at().filter(|_| up && self.pulse.is_synchronised()),
             self.run.stop_by(),
             self.leave_by,
         ]
@@ -214,7 +216,6 @@ impl Session {
         let now = clock::now();
         if self.link.is_up() {
             self.pulse.beat(now);
-            self.run.start_passed(now);
         }
         if self.pulse.lease_ends_at().is_some_and(|end| end <= now) {
             let silence = self.pulse.expire(now);

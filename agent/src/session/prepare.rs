@@ -10,10 +10,10 @@ use inrush_common::{
     plan::{Load, Workload},
     units::Nanos,
 };
-use inrush_proto::v1::{self, not_ready::Kind};
+use inrush_proto::v1;
 use tokio::time::timeout;
 
-use super::owned::Owned;
+use super::{owned::Owned, state::Fault};
 use crate::{
     capacity::{self, Limits},
     engine::{Engine, Job, connect_first},
@@ -50,13 +50,13 @@ pub(super) struct Prepared {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unprepared {
     /// Whose fault.
-    pub kind: Kind,
+    pub fault: Fault,
     /// In words.
     pub detail: String,
 }
 
-fn unprepared(kind: Kind, detail: impl ToString) -> Unprepared {
-    Unprepared { kind, detail: detail.to_string() }
+fn unprepared(fault: Fault, detail: impl ToString) -> Unprepared {
+    Unprepared { fault, detail: detail.to_string() }
 }
 
 /// Prepares `assign` within the time it gives.
@@ -64,7 +64,7 @@ fn unprepared(kind: Kind, detail: impl ToString) -> Unprepared {
 /// # Errors
 /// With the first thing that does not work.
 pub(super) async fn prepare(assign: v1::Assign, means: Means) -> Result<Prepared, Unprepared> {
-    let internal = |detail: String| unprepared(Kind::Internal, detail);
+    let internal = |detail: String| unprepared(Fault::Internal, detail);
     let wire = assign.workload.ok_or_else(|| internal("the assignment has no workload".into()))?;
     let workload = Workload::try_from(wire)
         .map_err(|error| internal(format!("the assignment's workload is bad: {error}")))?;
@@ -81,19 +81,28 @@ pub(super) async fn prepare(assign: v1::Assign, means: Means) -> Result<Prepared
         Err(_) => {
             let within = Nanos::from(within);
             let detail = format!("no connection to {url} within {within}, the time to get ready");
-            Err(unprepared(Kind::TargetUnreachable, detail))
+            Err(unprepared(Fault::TargetUnreachable, detail))
         }
     }
 }
 
 async fn reach(workload: Workload, means: &Means) -> Result<Prepared, Unprepared> {
-    let unreachable = |error| unprepared(Kind::TargetUnreachable, error);
+    let unreachable = |error| unprepared(Fault::TargetUnreachable, error);
+    let url = &workload.requests[0].url;
+    let found = resolve(url, RESOLVE_WITHIN).await.map_err(unreachable)?;
+    let addresses = reachable_from(url, found, &means.sources).map_err(unreachable)?;
+    build(workload, addresses, means).await
+}
+
+/// Makes the first connection to one of `addresses`, and the engine.
+async fn build(
+    workload: Workload,
+    mut addresses: Vec<SocketAddr>,
+    means: &Means,
+) -> Result<Prepared, Unprepared> {
     let Load::Closed(load) = &workload.load;
     let connections = load.connections;
     let idle = connections == 0 || load.requests == Some(0);
-    let url = &workload.requests[0].url;
-    let found = resolve(url, RESOLVE_WITHIN).await.map_err(unreachable)?;
-    let mut addresses = reachable_from(url, found, &means.sources).map_err(unreachable)?;
     check(connections, &addresses, means)?;
     // With nothing to send, the target does not hear of this agent.
     let mut first_connection = None;
@@ -101,7 +110,7 @@ async fn reach(workload: Workload, means: &Means) -> Result<Prepared, Unprepared
         let first =
             connect_first(&workload, &addresses, &means.sources).await.map_err(|error| {
                 let ours = error.class.is_generator_fault();
-                unprepared(if ours { Kind::Capacity } else { Kind::TargetUnreachable }, error)
+                unprepared(if ours { Fault::Capacity } else { Fault::TargetUnreachable }, error)
             })?;
         // Where a name has addresses of both families, a server often listens on one only, and every other
         // connection would fail.
@@ -118,7 +127,7 @@ async fn reach(workload: Workload, means: &Means) -> Result<Prepared, Unprepared
         first_connection,
     };
     let engine = Engine::spawn(job).map_err(|error| {
-        unprepared(Kind::Internal, format!("cannot start {} workers: {error}", means.workers))
+        unprepared(Fault::Internal, format!("cannot start {} workers: {error}", means.workers))
     })?;
     Ok(Prepared { engine: Owned::new(engine), grace })
 }
@@ -127,6 +136,71 @@ async fn reach(workload: Workload, means: &Means) -> Result<Prepared, Unprepared
 fn check(connections: u64, addresses: &[SocketAddr], means: &Means) -> Result<(), Unprepared> {
     let targets: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
     let paths = capacity::paths(&means.sources, &targets);
-    let unfit = |error| unprepared(Kind::Capacity, error);
+    let unfit = |error| unprepared(Fault::Capacity, error);
     means.limits.check(connections, paths).map_err(unfit)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use inrush_common::{
+        outcome::ErrorClass,
+        plan::{ClosedLoad, Expect, Request},
+        stats::Stats,
+    };
+    use inrush_testkit::{LONG, Response, Target};
+
+    use super::*;
+    use crate::clock;
+
+    /// Every request on a connection of its own.
+    fn workload(requests: u64) -> Workload {
+        Workload {
+            requests: vec![Request {
+                name: "it".to_owned(),
+                method: http::Method::GET,
+                url: http::Uri::from_static("http://localhost/"),
+                headers: vec![],
+                body: bytes::Bytes::new(),
+                expect: Expect::default(),
+            }],
+            load: Load::Closed(ClosedLoad {
+                connections: 4,
+                requests: Some(requests),
+                duration: None,
+                ramp_up: Duration::ZERO,
+                ordinal: 0,
+                shares: 1,
+            }),
+            timeout: LONG,
+            connect_timeout: LONG,
+            grace: LONG,
+            give_up_after: LONG,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_family_on_which_nobody_answers_gets_no_request() {
+        let target = Target::always(Response::hello().header("Connection", "close"));
+        let port = target.addr().port();
+        let silent = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
+        let answers = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let workers = NonZeroUsize::new(2).unwrap();
+        let means = Means { workers, sources: vec![], limits: Limits::read(workers, &[], None) };
+        for addresses in [vec![silent, answers], vec![answers, silent]] {
+            let mut engine = build(workload(40), addresses, &means).await.unwrap().engine;
+            engine.start(clock::now());
+            let mut stats = Stats::default();
+            while let Some(interval) = timeout(LONG, engine.next()).await.unwrap() {
+                stats.add_interval(&interval.stats);
+            }
+            let total = stats.total();
+            assert_eq!((total.succeeded, total.failed), (40, 0), "{:?}", total.examples);
+            assert_eq!(total.errors[ErrorClass::ConnectRefused as usize], 0);
+            assert_eq!(stats.connections.failed, 0);
+        }
+        let nobody = build(workload(1), vec![silent], &means).await.unwrap_err();
+        assert!(nobody.detail.contains(&silent.to_string()), "{nobody:?}");
+    }
 }

@@ -11,15 +11,18 @@ use inrush_common::{
     outcome::NotStarted,
     stats::{Completion, Gauges, Interval, Stats},
 };
-use inrush_proto::v1::{self, agent_message, not_ready::Kind};
-use tokio::task::{JoinError, JoinHandle};
+use inrush_proto::v1::{self, agent_message};
+use tokio::{
+    sync::watch,
+    task::{JoinError, JoinHandle},
+};
 
 use super::{
     Config, Held, MARGIN,
     clock_sync::Offset,
     owned::Owned,
     prepare::{Means, Prepared, Unprepared, prepare},
-    state::Event,
+    state::{Event, Fault},
     uplink::Uplink,
 };
 use crate::{
@@ -38,6 +41,9 @@ pub(super) type Preparing = JoinHandle<Result<Prepared, Unprepared>>;
 /// How preparing ended.
 pub(super) type PreparingEnd = Result<Result<Prepared, Unprepared>, JoinError>;
 
+/// When the engine began, once it has.
+pub(super) type Began = watch::Receiver<Option<Instant>>;
+
 /// The run at hand, if any.
 pub(super) struct Run {
     agent: AgentName,
@@ -50,11 +56,13 @@ pub(super) struct Run {
     uplink: Option<Uplink>,
     outbox: VecDeque<agent_message::Kind>,
     grace: Duration,
-    started: Option<Started>,
+    started: Started,
 }
 
 struct Load {
     engine: Owned,
+    /// When it really began.
+    began: Began,
     selfcheck: SelfCheck,
     /// Where its last interval ended, and how things stood then.
     last: (u64, Gauges),
@@ -62,14 +70,23 @@ struct Load {
     stop_by: Option<Instant>,
 }
 
-/// The start, until the coordinator was told of it.
+/// What the session waits for on behalf of a run.
+pub(super) struct Sources<'a> {
+    pub(super) engine: Option<&'a mut Engine>,
+    /// Until the start has come.
+    pub(super) began: Option<&'a mut Began>,
+    pub(super) preparing: Option<&'a mut Preparing>,
+}
+
+/// The start, and whether the coordinator was told of it on the present stream.
 #[derive(Clone, Copy)]
-struct Started {
-    at: Instant,
-    /// The same on the agent's clock.
-    at_ns: u64,
-    passed: bool,
-    told: bool,
+enum Started {
+    /// It has not come yet.
+    Ahead,
+    /// It came at this time of the agent's clock.
+    Passed(u64),
+    /// The same, and the coordinator was told.
+    Told(u64),
 }
 
 impl Run {
@@ -85,14 +102,17 @@ impl Run {
             uplink: None,
             outbox: VecDeque::new(),
             grace: Duration::ZERO,
-            started: None,
+            started: Started::Ahead,
         }
     }
 
     /// What there is to wait for.
-    pub(super) fn sources(&mut self) -> (Option<&mut Engine>, Option<&mut Preparing>) {
-        let engine = self.load.as_mut().map(|load| &mut *load.engine);
-        (engine, self.preparing.as_mut().map(|(_, task)| task))
+    pub(super) fn sources(&mut self) -> Sources<'_> {
+        let (engine, began) =
+            self.load.as_mut().map(|load| (&mut *load.engine, &mut load.began)).unzip();
+        let ahead = matches!(self.started, Started::Ahead);
+        let preparing = self.preparing.as_mut().map(|(_, task)| task);
+        Sources { engine, began: began.filter(|_| ahead), preparing }
     }
 
     /// Keeps an assignment for [`prepare`](Self::prepare).
@@ -122,19 +142,20 @@ impl Run {
             (Ok(Ok(Prepared { engine, grace })), Some(run)) => {
                 let selfcheck = SelfCheck::start(self.means.workers.get());
                 let last = (0, Gauges::default());
-                self.load = Some(Load { engine, selfcheck, last, stop_by: None });
+                let began = engine.began();
+                self.load = Some(Load { engine, began, selfcheck, last, stop_by: None });
                 self.uplink = Some(Uplink::new(run, self.agent.clone(), self.epoch));
                 self.grace = grace;
-                self.started = None;
+                self.started = Started::Ahead;
                 Event::Prepared
             }
-            (Ok(Err(Unprepared { kind, detail })), _) => Event::Unprepared { kind, detail },
+            (Ok(Err(Unprepared { fault, detail })), _) => Event::Unprepared { fault, detail },
             (Err(error), _) => Event::Unprepared {
-                kind: Kind::Internal,
+                fault: Fault::Internal,
                 detail: format!("preparing failed: {error}"),
             },
             (Ok(Ok(_)), None) => Event::Unprepared {
-                kind: Kind::Internal,
+                fault: Fault::Internal,
                 detail: "preparing ended for no run".to_owned(),
             },
         }
@@ -143,13 +164,8 @@ impl Run {
     /// Starts the load at an instant of the coordinator's clock.
     pub(super) fn start(&mut self, at_ns: u64, offset: Offset) {
         let Some(load) = &mut self.load else { return };
-        let wanted_ns = offset.to_agent(at_ns);
         load.selfcheck.restart();
-        load.engine.start(clock::at_monotonic_ns(wanted_ns));
-        // An instant that has passed already: the load starts now.
-        let at_ns = wanted_ns.max(clock::monotonic_ns());
-        let at = clock::at_monotonic_ns(at_ns);
-        self.started = Some(Started { at, at_ns, passed: false, told: false });
+        load.engine.start(clock::at_monotonic_ns(offset.to_agent(at_ns)));
     }
 
     /// Stops the load.
@@ -179,9 +195,9 @@ impl Run {
         let EngineInterval { interval, stats, open_connections, in_flight, completion } = interval;
         let last = completion.is_some();
         // The start is told before any result, and not at all if the run was stopped before it.
-        self.start_passed(clock::now());
-        if last {
-            self.started = self.started.filter(|started| started.passed);
+        let began = self.load.as_ref().and_then(|load| *load.began.borrow());
+        if let Some(at) = began {
+            self.began(at);
         }
         if let Some(load) = &mut self.load {
             let gauges = load.selfcheck.gauges(interval, open_connections, in_flight);
@@ -221,7 +237,7 @@ impl Run {
         }
         self.load = None;
         self.uplink = None;
-        self.started = None;
+        self.started = Started::Ahead;
     }
 
     /// The coordinator has this on disk. Tells whether it has all there is and will be.
@@ -246,8 +262,8 @@ impl Run {
         if let Some(uplink) = &mut self.uplink {
             uplink.stream_lost();
         }
-        if let Some(started) = &mut self.started {
-            started.told = false;
+        if let Started::Told(at_ns) = self.started {
+            self.started = Started::Passed(at_ns);
         }
     }
 
@@ -259,15 +275,10 @@ impl Run {
         self.outbox.push_back(message);
     }
 
-    /// When the start will have passed, if it has not.
-    pub(super) fn report_start_at(&self) -> Option<Instant> {
-        self.started.filter(|started| !started.passed).map(|started| started.at)
-    }
-
-    /// Takes note that the start has passed, if it has.
-    pub(super) fn start_passed(&mut self, now: Instant) {
-        if let Some(started) = self.started.as_mut().filter(|started| started.at <= now) {
-            started.passed = true;
+    /// The engine has begun.
+    pub(super) fn began(&mut self, at: Instant) {
+        if matches!(self.started, Started::Ahead) {
+            self.started = Started::Passed(clock::to_monotonic_ns(at));
         }
     }
 
@@ -283,25 +294,18 @@ impl Run {
 
     /// Whether there are results, or a start, to be told.
     pub(super) fn has_news(&self, synchronised: bool) -> bool {
-        self.start_to_tell(synchronised).is_some()
+        synchronised && matches!(self.started, Started::Passed(_))
             || self.uplink.as_ref().is_some_and(Uplink::has_unsent)
-    }
-
-    fn start_to_tell(&self, synchronised: bool) -> Option<Started> {
-        self.started.filter(|started| synchronised && started.passed && !started.told)
     }
 
     /// The start, or the next results.
     pub(super) fn next_news(&mut self, offset: Option<Offset>) -> Option<agent_message::Kind> {
         let uplink = self.uplink.as_mut()?;
-        if let (Some(started), Some(offset)) = (&mut self.started, offset)
-            && started.passed
-            && !started.told
-        {
-            started.told = true;
+        if let (Started::Passed(at_ns), Some(offset)) = (self.started, offset) {
+            self.started = Started::Told(at_ns);
             return Some(agent_message::Kind::Started(v1::Started {
                 run: uplink.run().to_string(),
-                at_ns: offset.to_coordinator(started.at_ns),
+                at_ns: offset.to_coordinator(at_ns),
                 bound_ns: offset.bound,
             }));
         }
@@ -315,6 +319,17 @@ pub(super) async fn next_interval(engine: Option<&mut Engine>) -> Option<EngineI
         Some(engine) => engine.next().await,
         None => pending().await,
     }
+}
+
+/// When the engine began, once it has; never, without an engine or when it is known. Cancel safe.
+pub(super) async fn beginning(began: Option<&mut Began>) -> Instant {
+    if let Some(began) = began
+        && let Ok(at) = began.wait_for(Option::is_some).await
+        && let Some(at) = *at
+    {
+        return at;
+    }
+    pending().await
 }
 
 /// The end of preparing; never, when nothing is being prepared. Cancel safe.

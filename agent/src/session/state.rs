@@ -1,7 +1,7 @@
 //! The life of a run as the agent sees it, as one pure function.
 //!
 //! ```text
-//! idle ─assign─▶ preparing ─▶ ready ─start─▶ running ─end or stop─▶ draining ─▶ handing in ─acks, release─▶ idle
+//! idle ─assign─▶ preparing ─▶ ready ─start─▶ running ─end or stop─▶ draining ─▶ handing in ─acks─▶ idle
 //! ```
 //!
 //! A cut stream changes nothing here: the run goes on, results are kept, and only the lease ends it.
@@ -9,7 +9,6 @@
 use std::collections::VecDeque;
 
 use inrush_common::{id::RunId, outcome::NotStarted};
-use inrush_proto::v1::not_ready::Kind;
 
 use crate::engine::StopMode;
 
@@ -30,13 +29,8 @@ pub(super) enum Phase {
     Running(RunId),
     /// The engine was told to stop and its last interval is awaited.
     Draining(RunId),
-    /// The last interval is in the uplink.
-    HandingIn {
-        /// The run.
-        run: RunId,
-        /// Whether all of it is on the coordinator's disk.
-        stored: bool,
-    },
+    /// The last interval is in the uplink, and the coordinator has not all of it on disk.
+    HandingIn(RunId),
 }
 
 impl Phase {
@@ -48,7 +42,7 @@ impl Phase {
             | Self::Ready(run)
             | Self::Running(run)
             | Self::Draining(run)
-            | Self::HandingIn { run, .. } => Some(run),
+            | Self::HandingIn(run) => Some(run),
         }
     }
 
@@ -60,7 +54,7 @@ impl Phase {
             Self::Ready(_) => "ready",
             Self::Running(_) => "running",
             Self::Draining(_) => "draining",
-            Self::HandingIn { .. } => "handing in its results",
+            Self::HandingIn(_) => "handing in its results",
         }
     }
 }
@@ -107,7 +101,7 @@ pub(super) enum Event {
     /// It could not be.
     Unprepared {
         /// Whose fault.
-        kind: Kind,
+        fault: Fault,
         /// In words.
         detail: String,
     },
@@ -157,6 +151,17 @@ pub(super) enum Action {
     Exit,
 }
 
+/// Whose fault it is that a run cannot be prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The target's, or the network's on the way to it.
+    TargetUnreachable,
+    /// This machine's: it is too small for the share.
+    Capacity,
+    /// The agent's own, or a bad assignment's.
+    Internal,
+}
+
 /// Why a run is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
@@ -171,7 +176,7 @@ pub(super) enum Refusal {
     /// Preparing failed.
     Failed {
         /// Whose fault.
-        kind: Kind,
+        fault: Fault,
         /// In words.
         detail: String,
     },
@@ -191,7 +196,7 @@ impl State {
 
     /// Whether a silent coordinator has to end something.
     pub(super) const fn needs_lease(&self) -> bool {
-        !matches!(self.phase, Phase::Idle | Phase::HandingIn { .. })
+        !matches!(self.phase, Phase::Idle | Phase::HandingIn(_))
     }
 
     /// What follows from `event`. Messages about a run that is not the one at hand change nothing.
@@ -217,7 +222,7 @@ impl State {
                 _ => vec![],
             },
             Event::Prepared => self.prepared(),
-            Event::Unprepared { kind, detail } => self.unprepared(kind, detail),
+            Event::Unprepared { fault, detail } => self.unprepared(fault, detail),
             Event::Completed => self.ended(vec![]),
             Event::EngineStuck => self.ended(vec![Action::GiveUpEngine]),
             Event::Stored => self.stored(),
@@ -237,11 +242,6 @@ impl State {
             Phase::Idle => {
                 self.phase = Phase::Preparing(run);
                 vec![Action::Prepare]
-            }
-            // All is stored: new work releases the old.
-            Phase::HandingIn { stored: true, .. } => {
-                self.phase = Phase::Preparing(run);
-                vec![Action::DropRun, Action::Prepare]
             }
             Phase::Preparing(held) if *held == run => vec![],
             Phase::Ready(held) if *held == run => vec![Action::SendReady(run)],
@@ -298,10 +298,10 @@ impl State {
         vec![Action::SendReady(run)]
     }
 
-    fn unprepared(&mut self, kind: Kind, detail: String) -> Vec<Action> {
+    fn unprepared(&mut self, fault: Fault, detail: String) -> Vec<Action> {
         let Phase::Preparing(run) = &self.phase else { return vec![] };
         let run = run.clone();
-        self.idle(vec![Action::SendNotReady { run, why: Refusal::Failed { kind, detail } }])
+        self.idle(vec![Action::SendNotReady { run, why: Refusal::Failed { fault, detail } }])
     }
 
     fn ended(&mut self, actions: Vec<Action>) -> Vec<Action> {
@@ -310,17 +310,14 @@ impl State {
         };
         let run = run.clone();
         self.remember(run.clone());
-        self.phase = Phase::HandingIn { run, stored: false };
+        self.phase = Phase::HandingIn(run);
         actions
     }
 
     fn stored(&mut self) -> Vec<Action> {
-        match &mut self.phase {
-            Phase::HandingIn { .. } if self.leaving => self.idle(vec![Action::DropRun]),
-            Phase::HandingIn { stored, .. } => {
-                *stored = true;
-                vec![]
-            }
+        match &self.phase {
+            // Nothing is left to wait for, not even the release: it may get lost with the stream.
+            Phase::HandingIn(_) => self.idle(vec![Action::DropRun]),
             _ => vec![],
         }
     }
@@ -336,8 +333,7 @@ impl State {
             Phase::Ready(_) | Phase::Running(_) => {
                 self.halt(StopMode::Drain, NotStarted::AgentLost)
             }
-            Phase::HandingIn { stored: true, .. } => self.idle(vec![Action::DropRun]),
-            Phase::HandingIn { .. } | Phase::Draining(_) => vec![],
+            Phase::HandingIn(_) | Phase::Draining(_) => vec![],
         }
     }
 

@@ -6,7 +6,7 @@ fn id(text: &str) -> RunId {
     text.parse().unwrap()
 }
 
-fn phases() -> [Phase; 7] {
+fn phases() -> [Phase; 6] {
     let run = || id("r1");
     [
         Phase::Idle,
@@ -14,8 +14,7 @@ fn phases() -> [Phase; 7] {
         Phase::Ready(run()),
         Phase::Running(run()),
         Phase::Draining(run()),
-        Phase::HandingIn { run: run(), stored: false },
-        Phase::HandingIn { run: run(), stored: true },
+        Phase::HandingIn(run()),
     ]
 }
 
@@ -33,7 +32,7 @@ fn stop(run: &str, mode: StopMode) -> Event {
 }
 
 fn events() -> Vec<(&'static str, Event)> {
-    let unprepared = Event::Unprepared { kind: Kind::Capacity, detail: "too small".into() };
+    let unprepared = Event::Unprepared { fault: Fault::Capacity, detail: "too small".into() };
     vec![
         ("assign other", Event::Assign(id("r2"))),
         ("assign same", Event::Assign(id("r1"))),
@@ -67,7 +66,7 @@ fn show(action: &Action) -> String {
                 Refusal::Executed => "executed",
                 Refusal::Leaving => "leaving",
                 Refusal::Stopped => "stopped",
-                Refusal::Failed { kind: Kind::Capacity, .. } => "capacity",
+                Refusal::Failed { fault: Fault::Capacity, .. } => "capacity",
                 Refusal::Failed { .. } => "failed",
             };
             format!("refuse {run} {why}")
@@ -83,8 +82,7 @@ fn show(action: &Action) -> String {
 
 fn phase_name(phase: &Phase) -> String {
     match phase {
-        Phase::HandingIn { stored: true, .. } => "stored".into(),
-        Phase::HandingIn { .. } => "handing in".into(),
+        Phase::HandingIn(_) => "handing in".into(),
         phase => phase.name().into(),
     }
 }
@@ -103,43 +101,43 @@ fn follows(state: &State, event: &Event) -> String {
     format!("{name}: {}", actions.join(", "))
 }
 
-/// Rows: events. Columns: idle, preparing, ready, running, draining, handing in, stored.
+/// Rows: events. Columns: idle, preparing, ready, running, draining, handing in.
 #[rustfmt::skip]
-const TABLE: &[(&str, [&str; 7])] = &[
+const TABLE: &[(&str, [&str; 6])] = &[
     ("assign other", [
         "preparing r2: prepare", "preparing: refuse r2 busy", "ready: refuse r2 busy", "running: refuse r2 busy",
-        "draining: refuse r2 busy", "handing in: refuse r2 busy", "preparing r2: drop, prepare",
+        "draining: refuse r2 busy", "handing in: refuse r2 busy",
     ]),
     ("assign same", [
         "preparing: prepare", "-", "ready: say r1 ready", "running: refuse r1 executed",
-        "draining: refuse r1 executed", "handing in: refuse r1 executed", "stored: refuse r1 executed",
+        "draining: refuse r1 executed", "handing in: refuse r1 executed",
     ]),
-    ("start", ["-", "-", "running: start at 5", "-", "-", "-", "-"]),
-    ("start other", ["-"; 7]),
+    ("start", ["-", "-", "running: start at 5", "-", "-", "-"]),
+    ("start other", ["-"; 6]),
     ("drain", [
-        "-", "idle: abandon, refuse r1 stopped", "draining: drain cancelled", "draining: drain cancelled", "-", "-", "-",
+        "-", "idle: abandon, refuse r1 stopped", "draining: drain cancelled", "draining: drain cancelled", "-", "-",
     ]),
     ("abort", [
         "-", "idle: abandon, refuse r1 stopped", "draining: abort cancelled", "draining: abort cancelled",
-        "draining: abort cancelled", "-", "-",
+        "draining: abort cancelled", "-",
     ]),
-    ("abort other", ["-"; 7]),
-    ("release", ["-", "idle: abandon", "idle: drop", "idle: drop", "idle: drop", "idle: drop", "idle: drop"]),
-    ("release other", ["-"; 7]),
-    ("welcomed", ["-", "-", "ready: say r1 ready", "-", "-", "-", "-"]),
-    ("forget", ["-", "idle: abandon", "idle: drop", "idle: drop", "idle: drop", "idle: drop", "idle: drop"]),
+    ("abort other", ["-"; 6]),
+    ("release", ["-", "idle: abandon", "idle: drop", "idle: drop", "idle: drop", "idle: drop"]),
+    ("release other", ["-"; 6]),
+    ("welcomed", ["-", "-", "ready: say r1 ready", "-", "-", "-"]),
+    ("forget", ["-", "idle: abandon", "idle: drop", "idle: drop", "idle: drop", "idle: drop"]),
     ("lease", [
         "-", "idle: abandon", "draining: abort lease_expired", "draining: abort lease_expired",
-        "draining: abort lease_expired", "-", "-",
+        "draining: abort lease_expired", "-",
     ]),
-    ("prepared", ["-", "ready: say r1 ready", "-", "-", "-", "-", "-"]),
-    ("unprepared", ["-", "idle: refuse r1 capacity", "-", "-", "-", "-", "-"]),
-    ("completed", ["-", "-", "handing in: ", "handing in: ", "handing in: ", "-", "-"]),
-    ("stuck", ["-", "-", "handing in: give up", "handing in: give up", "handing in: give up", "-", "-"]),
-    ("stored", ["-", "-", "-", "-", "-", "stored: ", "-"]),
+    ("prepared", ["-", "ready: say r1 ready", "-", "-", "-", "-"]),
+    ("unprepared", ["-", "idle: refuse r1 capacity", "-", "-", "-", "-"]),
+    ("completed", ["-", "-", "handing in: ", "handing in: ", "handing in: ", "-"]),
+    ("stuck", ["-", "-", "handing in: give up", "handing in: give up", "handing in: give up", "-"]),
+    ("stored", ["-", "-", "-", "-", "-", "idle: drop"]),
     ("leave", [
         "idle: exit", "idle: abandon, refuse r1 leaving, exit", "draining: drain agent_lost",
-        "draining: drain agent_lost", "-", "-", "idle: drop, exit",
+        "draining: drain agent_lost", "-", "-",
     ]),
 ];
 

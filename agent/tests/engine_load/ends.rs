@@ -38,6 +38,52 @@ fn a_run_by_time_ends_in_time_and_reports_every_second() {
 }
 
 #[test]
+fn a_run_by_time_alone_that_was_stopped_says_so() {
+    for (reason, completion) in [
+        (NotStarted::Cancelled, Completion::Stopped),
+        (NotStarted::LeaseExpired, Completion::LeaseExpired),
+    ] {
+        let target = Target::gated();
+        let running = started(job(lasting(LONG, 4), target.addr(), 2));
+        target.wait_until(LONG, |counts| counts.in_flight == 4).unwrap();
+        running.engine.stop(StopMode::Drain, reason);
+        target.release_all();
+        let outcome = running.finish();
+        assert_eq!(outcome.completion(), &completion);
+        assert_eq!(
+            outcome.in_flight(),
+            0,
+            "it drained: nothing but the stop tells it from a finished one"
+        );
+    }
+}
+
+#[test]
+fn a_run_by_time_alone_that_was_stopped_before_its_start_says_so() {
+    let target = Target::hello();
+    let engine = Engine::spawn(job(lasting(LONG, 4), target.addr(), 2)).unwrap();
+    engine.stop(StopMode::Drain, NotStarted::Cancelled);
+    let outcome = Running::of(engine, None, 4).finish();
+    assert_eq!(outcome.completion(), &Completion::Stopped);
+    assert_eq!(outcome.total.started, 0);
+}
+
+#[test]
+fn a_run_by_time_alone_whose_target_dies_says_so() {
+    let target = Target::start(|request: &Received| match request.number {
+        0..=99 => vec![Step::hello()],
+        _ => vec![Step::Refuse, Step::Close],
+    });
+    let mut workload = lasting(LONG, 4);
+    workload.give_up_after = Duration::from_millis(500);
+    let outcome = run(job(workload, target.addr(), 2));
+    let completion = outcome.completion();
+    assert!(matches!(completion, Completion::TargetUnreachable(_)), "{completion:?}");
+    assert_eq!(outcome.total.succeeded, 100);
+    assert!(outcome.took < Duration::from_secs(5), "{:?}", outcome.took);
+}
+
+#[test]
 fn what_a_run_by_count_and_time_did_not_begin_is_put_down_to_the_time() {
     let target = Target::delay(Duration::from_millis(20));
     let short = with_load(workload(1_000_000, 2), |load| {
@@ -113,6 +159,26 @@ fn a_stop_before_the_start_leaves_everything_not_started() {
         }
     }
     assert_eq!(target.counts().connections, 0);
+}
+
+#[test]
+fn the_start_is_when_a_worker_really_began_and_not_when_it_was_to() {
+    let target = Target::hello();
+    let engine = Engine::spawn(job(workload(4, 4), target.addr(), 2)).unwrap();
+    let began = engine.began();
+    assert_eq!(*began.borrow(), None);
+    let before = clock::now();
+    engine.start(before.checked_sub(Duration::from_secs(1)).unwrap());
+    Running::of(engine, Some(4), 4).finish().assert_all_succeeded(4);
+    let at = began.borrow().expect("it has begun");
+    assert!((before..=clock::now()).contains(&at));
+
+    let stopped = Engine::spawn(job(workload(4, 4), target.addr(), 2)).unwrap();
+    stopped.start(clock::now() + LONG);
+    stopped.stop(StopMode::Drain, NotStarted::Cancelled);
+    let began = stopped.began();
+    Running::of(stopped, Some(4), 4).finish();
+    assert_eq!(*began.borrow(), None, "it never began");
 }
 
 #[test]
