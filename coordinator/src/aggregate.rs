@@ -139,19 +139,13 @@ impl Live {
             completed: self.completed,
             failed: self.failed,
             rate: self.agents.values().map(|agent| agent.rate).sum(),
-            p50_ns: percentile(&self.response_time, 0.5),
-            p99_ns: percentile(&self.response_time, 0.99),
+            p50_ns: self.response_time.percentile(0.5),
+            p99_ns: self.response_time.percentile(0.99),
             agents: small(frame.agents),
             agents_lost: small(frame.lost),
             open_connections: self.agents.values().map(|agent| agent.open_connections).sum(),
         }
     }
-}
-
-/// A quantile, when there are enough samples for it to be more than chance: ten beyond it, 1,000 for the 99th percentile.
-fn percentile(times: &Histogram, q: f64) -> Option<u64> {
-    let enough = (10.0 / (1.0 - q)).round() as u64;
-    (times.count() >= enough).then(|| times.quantile(q)).flatten()
 }
 
 fn nanos(duration: Duration) -> u64 {

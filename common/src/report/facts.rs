@@ -60,7 +60,7 @@ pub struct AgentFacts {
 /// A loss.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
-    /// Nanoseconds since the start instant; 0 when it was lost before.
+    /// When it was last known to live, nanoseconds since the start instant; 0 when that was before.
     pub at_ns: u64,
     /// In words: "its process ended (signal 9)", "nothing heard for 10.0 s".
     pub evidence: String,

@@ -170,7 +170,7 @@ impl Reasons {
         let name = Some(agent.facts.name.as_str());
         let target_down = report.run.outcome == RunOutcome::TargetUnreachable;
         if let Some(loss) = &agent.facts.lost {
-            let text = format!("lost {} after the start: {}", Nanos(loss.at_ns), loss.evidence);
+            let text = format!("last heard of {} after the start, then lost: {}", Nanos(loss.at_ns), loss.evidence);
             self.add(Code::AgentLost, Invalid, name, text);
         }
         match agent.part {

@@ -39,7 +39,7 @@ pub(super) async fn serve(
     let address = resolve(&args.listen, exposure).await?;
     let mut interrupts = Interrupts::catch()?;
     // An agent each has a connection.
-    files::raise_limit();
+    raise_file_limit();
     let listener =
         TcpListener::bind(address).await.map_err(|error| bind_failed(address, &error))?;
     let data_dir = args

@@ -36,8 +36,8 @@ pub enum Event {
     NotReady { agent: AgentName, kind: NotReadyKind, detail: String },
     /// A snapshot is stored; the agent's last one if it says why there are no more.
     Stored { now: Instant, agent: AgentName, last: Option<Completion> },
-    /// An agent is lost.
-    Lost { now: Instant, agent: AgentName, evidence: String },
+    /// An agent is lost. `heard` is when it was last known to live: that is its time of loss, not when it was noticed.
+    Lost { now: Instant, heard: Instant, agent: AgentName, evidence: String },
     /// The user wants it to end.
     Cancel { now: Instant, mode: StopMode },
     /// Time passes.

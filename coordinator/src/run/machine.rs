@@ -160,8 +160,8 @@ impl Run {
             Event::Stored { now, agent, last } => {
                 self.stored(now, &agent, last.as_ref(), &mut actions);
             }
-            Event::Lost { now, agent, evidence } => {
-                self.agent_lost(now, agent, evidence, &mut actions);
+            Event::Lost { now, heard, agent, evidence } => {
+                self.agent_lost(now, heard, agent, evidence, &mut actions);
             }
             Event::Cancel { now, mode } => self.cancel(now, mode, &mut actions),
             Event::Tick { now } => self.tick(now, &mut actions),
@@ -284,6 +284,7 @@ impl Run {
     fn agent_lost(
         &mut self,
         now: Instant,
+        heard: Instant,
         agent: AgentName,
         evidence: String,
         actions: &mut Vec<Action>,
@@ -292,7 +293,7 @@ impl Run {
             return;
         }
         let words = format!("{agent} was lost: {evidence}");
-        self.note_lost(now, agent, evidence, actions);
+        self.note_lost(heard, agent, evidence, actions);
         match (&self.phase, self.rules.on_loss) {
             (Phase::Preparing { .. }, _) => self.end(RunOutcome::Failed, Some(words), actions),
             (Phase::Ready { .. } | Phase::Running { .. }, OnLoss::Abort) => {
@@ -371,7 +372,7 @@ impl Run {
                 "it is connected, but handed in nothing for {}",
                 Nanos::from(NOTHING_HANDED_IN)
             );
-            self.agent_lost(now, agent, evidence, actions);
+            self.agent_lost(now, now, agent, evidence, actions);
         }
     }
 
@@ -414,13 +415,13 @@ impl Run {
 
     fn note_lost(
         &mut self,
-        now: Instant,
+        at: Instant,
         agent: AgentName,
         evidence: String,
         actions: &mut Vec<Action>,
     ) {
         let after_start =
-            self.start().map_or(Duration::ZERO, |start| now.saturating_duration_since(start));
+            self.start().map_or(Duration::ZERO, |start| at.saturating_duration_since(start));
         self.agents.insert(agent.clone(), Part::Lost);
         actions.push(Action::NoteLost { agent, after_start, evidence });
     }

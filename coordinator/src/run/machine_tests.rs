@@ -39,7 +39,7 @@ fn left(now: Instant, agent: &str) -> Event {
 }
 
 fn lost(now: Instant, agent: &str) -> Event {
-    Event::Lost { now, agent: name(agent), evidence: "its process ended".to_owned() }
+    Event::Lost { now, heard: now, agent: name(agent), evidence: "its process ended".to_owned() }
 }
 
 fn cancel(now: Instant, mode: StopMode) -> Event {

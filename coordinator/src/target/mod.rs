@@ -48,7 +48,7 @@ const ACCEPT_REST: Duration = Duration::from_millis(20);
 /// # Errors
 /// What the system says to the bind, for instance that the address is in use.
 pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
-    crate::files::raise_limit();
+    inrush_agent::capacity::raise_file_limit();
     let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
     socket.bind(addr)?;

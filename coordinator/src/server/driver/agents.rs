@@ -74,7 +74,7 @@ impl Driver {
 
     async fn came_without_its_share(&mut self, name: &AgentName, now: Instant) {
         let evidence = "it came back without its share of the run".to_owned();
-        self.step_front(Event::Lost { now, agent: name.clone(), evidence }).await;
+        self.step_front(Event::Lost { now, heard: now, agent: name.clone(), evidence }).await;
     }
 
     /// The run that still expects something of this agent.
@@ -155,12 +155,14 @@ impl Driver {
         self.step(run, event).await;
     }
 
-    /// The one place where an agent is given up.
-    pub(super) async fn lose(&mut self, agent: &AgentName, evidence: String) {
+    /// The one place where an agent is given up, `silent` after it was last known to live.
+    pub(super) async fn lose(&mut self, agent: &AgentName, silent: Duration, evidence: String) {
         let Some(known) = self.registry.get(agent).filter(|known| !known.is_gone()) else { return };
         tracing::warn!(%agent, run = ?known.work, "an agent is gone: {evidence}");
         self.registry.remove(agent);
-        let event = Event::Lost { now: clock::now(), agent: agent.clone(), evidence };
+        let now = clock::now();
+        let heard = now.checked_sub(silent).unwrap_or(now);
+        let event = Event::Lost { now, heard, agent: agent.clone(), evidence };
         self.step_front(event).await;
     }
 
@@ -172,7 +174,7 @@ impl Driver {
         if !paused {
             for (agent, silent) in self.registry.silent(now_ns, self.config.lease) {
                 let evidence = format!("nothing heard for {}", Nanos::from(silent));
-                self.lose(&agent, evidence).await;
+                self.lose(&agent, silent, evidence).await;
             }
         }
         for (agent, run, until) in self.registry.leftovers() {

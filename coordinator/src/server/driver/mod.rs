@@ -105,7 +105,7 @@ impl Driver {
             Event::Started { agent, run, at_ns } => self.started(agent, run, at_ns).await,
             Event::Stored { digest, written } => self.stored(&digest, written).await,
             Event::ProcessEnded { agent, evidence, done } => {
-                self.lose(&agent, evidence).await;
+                self.lose(&agent, Duration::ZERO, evidence).await;
                 answer(done, ());
             }
             Event::Check { plan, reply } => answer(reply, self.would_take(&plan)),
