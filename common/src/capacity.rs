@@ -14,8 +14,6 @@ pub struct Capacity {
     pub ports: u64,
     /// Source addresses; at least 1.
     pub sources: u32,
-    /// Memory available when it said hello.
-    pub memory_bytes: u64,
 }
 
 /// An agent is asked for more connections than it can carry.
@@ -79,15 +77,15 @@ impl Capacity {
 
 impl From<v1::Capacity> for Capacity {
     fn from(wire: v1::Capacity) -> Self {
-        let v1::Capacity { workers, files, ports, sources, memory_bytes } = wire;
-        Self { workers, files, ports, sources: sources.max(1), memory_bytes }
+        let v1::Capacity { workers, files, ports, sources } = wire;
+        Self { workers, files, ports, sources: sources.max(1) }
     }
 }
 
 impl From<Capacity> for v1::Capacity {
     fn from(capacity: Capacity) -> Self {
-        let Capacity { workers, files, ports, sources, memory_bytes } = capacity;
-        Self { workers, files, ports, sources, memory_bytes }
+        let Capacity { workers, files, ports, sources } = capacity;
+        Self { workers, files, ports, sources }
     }
 }
 
@@ -95,8 +93,7 @@ impl From<Capacity> for v1::Capacity {
 mod tests {
     use super::*;
 
-    const LAB: Capacity =
-        Capacity { workers: 2, files: 20_000, ports: 28_232, sources: 1, memory_bytes: 0 };
+    const LAB: Capacity = Capacity { workers: 2, files: 20_000, ports: 28_232, sources: 1 };
 
     #[test]
     fn the_smaller_of_files_and_ports_limits_and_is_named() {

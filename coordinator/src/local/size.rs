@@ -193,8 +193,7 @@ mod tests {
     use super::*;
 
     fn machine(cores: u32, files: u64) -> Machine {
-        let process =
-            Capacity { workers: cores, files, ports: 28_232, sources: 1, memory_bytes: 0 };
+        let process = Capacity { workers: cores, files, ports: 28_232, sources: 1 };
         Machine { cores, process }
     }
 
