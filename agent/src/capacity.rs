@@ -1,4 +1,4 @@
-//! What this machine lets the agent do: files, local ports, memory. Reading is apart from the arithmetic, which the
+//! What this machine lets the agent do: files and local ports. Reading is apart from the arithmetic, which the
 //! coordinator shares ([`inrush_common::capacity`]).
 
 use std::{fs, io, net::IpAddr, num::NonZeroUsize};
@@ -55,14 +55,12 @@ impl Limits {
         let ports = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
             .ok()
             .and_then(|text| parse_port_range(&text));
-        let memory = fs::read_to_string("/proc/meminfo").ok().and_then(|text| parse_memory(&text));
         let workers = u32::try_from(workers.get()).unwrap_or(u32::MAX);
         let machine = Capacity {
             workers,
             files: files_for_connections(files, workers),
             ports: ports.unwrap_or(DEFAULT_PORTS),
             sources: u32::try_from(sources.len().max(1)).unwrap_or(u32::MAX),
-            memory_bytes: memory.unwrap_or(0),
         };
         Self { machine, ceiling }
     }
@@ -100,6 +98,14 @@ pub fn paths(sources: &[IpAddr], targets: &[IpAddr]) -> u64 {
     targets.iter().map(of_one).sum()
 }
 
+/// Memory that is free for use, in bytes; `None` where the system does not say.
+pub fn available_memory() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
 /// Raises this process's soft file limit to the hard one. A program does it once, before it reads its [`Limits`] or
 /// serves connections. When the system refuses, that is logged and the limit stays.
 pub fn raise_file_limit() {
@@ -122,11 +128,6 @@ fn parse_port_range(text: &str) -> Option<u64> {
     let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
     let (first, last) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
     (first <= last).then(|| last - first + 1)
-}
-
-fn parse_memory(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// Checks that `source` is an address of this machine, by binding a socket to it.
@@ -178,13 +179,6 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_what_the_kernel_calls_available() {
-        let text = "MemTotal:       24689764 kB\nMemFree: 1 kB\nMemAvailable:   23000000 kB\n";
-        assert_eq!(parse_memory(text), Some(23_000_000 * 1024));
-        assert_eq!(parse_memory("MemTotal: 1 kB\n"), None);
-    }
-
-    #[test]
     fn the_reserve_for_the_agent_itself_never_goes_below_nothing() {
         assert_eq!(files_for_connections(1_024, 2), 1_024 - 64 - 16);
         assert_eq!(files_for_connections(70, 2), 0);
@@ -200,8 +194,7 @@ mod tests {
 
     #[test]
     fn the_operators_ceiling_lowers_the_offer_and_is_named_in_the_refusal() {
-        let machine =
-            Capacity { workers: 1, files: 1_000, ports: 28_232, sources: 1, memory_bytes: 0 };
+        let machine = Capacity { workers: 1, files: 1_000, ports: 28_232, sources: 1 };
         let limits = Limits { machine, ceiling: Some(10) };
         assert_eq!(limits.offer().max_connections(), 10);
         assert_eq!(limits.check(11, 1), Err(Unfit::Ceiling { wanted: 11, ceiling: 10 }));

@@ -26,7 +26,7 @@ async fn one_run_after_the_other_is_prepared_started_handed_in_and_released() {
     assert_eq!((hello.protocol, hello.name.as_str(), hello.epoch), (PROTOCOL_VERSION, "lab1", 7));
     assert_eq!((hello.run.as_str(), hello.histogram_shape.as_str()), ("", SHAPE));
     assert_eq!(hello.labels["rack"], "2");
-    assert!(hello.capacity.unwrap().files > 0 && !hello.host.as_ref().unwrap().os.is_empty());
+    assert!(hello.capacity.unwrap().files > 0 && !hello.host.as_ref().unwrap().hostname.is_empty());
 
     for (run, requests) in [("r1", 50), ("r2", 7)] {
         let before = target.counts().requests;

@@ -12,8 +12,6 @@ pub struct Capacity {
     pub ports: u64,
     /// Source addresses; at least 1.
     pub sources: u32,
-    /// Memory available when it said hello.
-    pub memory_bytes: u64,
 }
 
 /// An agent is asked for more connections than it can carry.
@@ -79,8 +77,7 @@ impl Capacity {
 mod tests {
     use super::*;
 
-    const LAB: Capacity =
-        Capacity { workers: 2, files: 20_000, ports: 28_232, sources: 1, memory_bytes: 0 };
+    const LAB: Capacity = Capacity { workers: 2, files: 20_000, ports: 28_232, sources: 1 };
 
     #[test]
     fn the_smaller_of_files_and_ports_limits_and_is_named() {

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_needs_ten_samples_beyond_it() {
+    fn a_high_percentile_needs_ten_samples_beyond_it() {
         let known = |requests| {
             let mut live = Live::default();
             live.add(&snapshot("a", 1, requests, None));
@@ -231,7 +231,7 @@ mod tests {
             (progress.p50_ns.is_some(), progress.p99_ns.is_some())
         };
         assert_eq!(
-            [19, 20, 999, 1_000].map(known),
+            [0, 1, 999, 1_000].map(known),
             [(false, false), (true, false), (true, false), (true, true)]
         );
     }

@@ -5,7 +5,7 @@ pub mod cli;
 pub mod client;
 pub mod clock;
 pub mod exit;
-pub pub mod live;
+pub mod live;
 pub mod local;
 pub mod registry;
 pub mod render;

@@ -365,7 +365,7 @@ mod tests {
             version: "0.1.0".to_owned(),
             hostname: "lab".to_owned(),
             labels: BTreeMap::new(),
-            capacity: Capacity { workers: 1, files: 100, ports: 100, sources: 1, memory_bytes: 0 },
+            capacity: Capacity { workers: 1, files: 100, ports: 100, sources: 1 },
             peer: None,
         }
     }

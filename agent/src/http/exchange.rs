@@ -121,6 +121,7 @@ impl Exchange {
 
     /// Writes, reads, and comes back with the status code when the whole response is there.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<u16, Failure>> {
+        self.meter.begin_turn();
         for _ in 0..ROUNDS {
             if !self.ended {
                 // What goes wrong with the request comes out of the response; an error here is about bytes that

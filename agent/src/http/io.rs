@@ -15,6 +15,9 @@ use tokio::{
 
 use crate::timeline::Timeline;
 
+/// A connection reads this often before it lets the others have their turn.
+const READS_PER_TURN: u32 = 32;
+
 /// What happened to the byte stream itself, whatever HTTP made of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum StreamState {
@@ -38,6 +41,7 @@ pub(crate) struct Meter {
     first_read: Cell<Option<u64>>,
     last_read: Cell<u64>,
     state: Cell<StreamState>,
+    reads: Cell<u32>,
 }
 
 impl Meter {
@@ -49,6 +53,7 @@ impl Meter {
             first_read: Cell::new(None),
             last_read: Cell::new(0),
             state: Cell::default(),
+            reads: Cell::new(0),
         }
     }
 
@@ -57,6 +62,19 @@ impl Meter {
         self.bytes_in.set(0);
         self.bytes_out.set(0);
         self.first_read.set(None);
+    }
+
+    /// The connection has its turn: it may read some more.
+    pub(crate) fn begin_turn(&self) {
+        self.reads.set(0);
+    }
+
+    /// Whether the connection has read enough for one turn. hyper passes over any number of interim responses without
+    /// coming back: a target that sends them for ever would keep the worker from everything else, timeouts included.
+    fn has_had_its_turn(&self) -> bool {
+        let reads = self.reads.get();
+        self.reads.set(reads + 1);
+        reads >= READS_PER_TURN
     }
 
     pub(crate) fn bytes_in(&self) -> u64 {
@@ -129,6 +147,10 @@ impl AsyncRead for Metered {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.meter.has_had_its_turn() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(cx, buffer);
         match &result {

@@ -263,7 +263,6 @@ impl Session {
 }
 
 fn hello(config: &Config, state: &State) -> v1::Hello {
-    let cpus = std::thread::available_parallelism().map_or(0, |cpus| cpus.get());
     v1::Hello {
         protocol: PROTOCOL_VERSION,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -273,10 +272,6 @@ fn hello(config: &Config, state: &State) -> v1::Hello {
         capacity: Some(config.means.limits.offer().into()),
         histogram_shape: SHAPE.to_owned(),
         run: state.phase().run().map(RunId::to_string).unwrap_or_default(),
-        host: Some(v1::Host {
-            hostname: crate::identity::hostname(),
-            os: std::env::consts::OS.to_owned(),
-            cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
-        }),
+        host: Some(v1::Host { hostname: crate::identity::hostname() }),
     }
 }

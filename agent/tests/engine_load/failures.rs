@@ -1,11 +1,11 @@
 //! What goes wrong, and the class it gets.
 
-use std::time::Duration;
+use std::{io::Write as _, net::TcpListener, thread, time::Duration};
 
 use inrush_common::outcome::ErrorClass;
 use inrush_testkit::{LONG, Received, Script, Step, Target};
 
-use crate::support::{against, workload};
+use crate::support::{against, job, run, workload};
 
 /// Runs two requests over one connection at a time and wants them all in one class.
 #[track_caller]
@@ -149,4 +149,23 @@ fn a_status_that_the_plan_does_not_expect_is_a_failed_response_and_no_error() {
     workload.requests[0].expect.status = vec![503];
     let outcome = against(&target, workload);
     outcome.assert_all_succeeded(5);
+}
+
+#[test]
+fn interim_responses_without_end_hold_up_neither_the_time_limit_nor_the_others() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let heads = b"HTTP/1.1 100 Continue\r\n\r\n".repeat(400);
+            thread::spawn(move || while stream.write_all(&heads).is_ok() {});
+        }
+    });
+    let mut workload = workload(6, 3);
+    workload.timeout = Duration::from_millis(300);
+    let outcome = run(job(workload, address, 1));
+    assert_eq!(outcome.total.errors[ErrorClass::ResponseTimeout as usize], 6);
+    let slowest = outcome.total.failed_times.response_time.max().unwrap();
+    assert!(slowest < 3_000_000_000, "the time limit of 300 ms was kept after {slowest} ns");
 }

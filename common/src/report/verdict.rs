@@ -170,7 +170,15 @@ impl Reasons {
         let name = Some(agent.facts.name.as_str());
         let target_down = report.run.outcome == RunOutcome::TargetUnreachable;
         if let Some(loss) = &agent.facts.lost {
-            let text = format!("last heard of {} after the start, then lost: {}", Nanos(loss.at_ns), loss.evidence);
+            let later = match agent.part {
+                Part::Completed(..) => "; it handed in the rest of its numbers later",
+                _ => "",
+            };
+            let text = format!(
+                "lost, last heard of {} after the start: {}{later}",
+                Nanos(loss.at_ns),
+                loss.evidence
+            );
             self.add(Code::AgentLost, Invalid, name, text);
         }
         match agent.part {

@@ -6,15 +6,15 @@ use crate::capacity::Capacity;
 
 impl From<v1::Capacity> for Capacity {
     fn from(wire: v1::Capacity) -> Self {
-        let v1::Capacity { workers, files, ports, sources, memory_bytes } = wire;
-        Self { workers, files, ports, sources: sources.max(1), memory_bytes }
+        let v1::Capacity { workers, files, ports, sources } = wire;
+        Self { workers, files, ports, sources: sources.max(1) }
     }
 }
 
 impl From<Capacity> for v1::Capacity {
     fn from(capacity: Capacity) -> Self {
-        let Capacity { workers, files, ports, sources, memory_bytes } = capacity;
-        Self { workers, files, ports, sources, memory_bytes }
+        let Capacity { workers, files, ports, sources } = capacity;
+        Self { workers, files, ports, sources }
     }
 }
 
@@ -24,8 +24,7 @@ mod tests {
 
     #[test]
     fn it_survives_the_wire() {
-        let lab =
-            Capacity { workers: 2, files: 20_000, ports: 28_232, sources: 1, memory_bytes: 0 };
+        let lab = Capacity { workers: 2, files: 20_000, ports: 28_232, sources: 1 };
         assert_eq!(Capacity::from(v1::Capacity::from(lab)), lab);
         let unset = Capacity::from(v1::Capacity { sources: 0, ..v1::Capacity::from(lab) });
         assert_eq!(unset.sources, 1);

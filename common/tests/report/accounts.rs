@@ -142,6 +142,7 @@ fn a_lost_agent_that_handed_in_its_last_numbers_is_believed_and_stays_lost() {
     assert_eq!(reasons(&report), [("lease_expired", 985)]);
     let lost = report.agents.iter().find(|row| row.lost_at_s == Some(2.4)).unwrap();
     assert_eq!(lost.state, AgentState::Lost);
+    assert!(report.verdict.reasons[0].text.ends_with("handed in the rest of its numbers later"));
 }
 
 #[test]

@@ -166,7 +166,10 @@ fn a_lost_agent_makes_the_run_invalid_and_is_named_with_its_time() {
     let reason = &report.verdict.reasons[0];
     assert_eq!((reason.code, reason.status), (Code::AgentLost, Invalid));
     assert_eq!(reason.agent.as_deref(), Some("lab-with-a-rather-long-name-3"));
-    assert_eq!(reason.text, "lost 2.40 s after the start: its process ended (signal 9)");
+    assert_eq!(
+        reason.text,
+        "lost, last heard of 2.40 s after the start: its process ended (signal 9)"
+    );
 }
 
 #[test]

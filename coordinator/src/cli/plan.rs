@@ -176,7 +176,7 @@ mod tests {
         fs::write(&path, format!("url = \"http://127.0.0.1/\"\n{load}")).unwrap();
         let (plan, said) = read(&path);
         assert!(plan.is_ok());
-        assert!(said.contains("5 connections for 2 requests"), "{said}");
+        assert!(said.contains("more connections than requests: 5 for 2"), "{said}");
     }
 
     #[test]

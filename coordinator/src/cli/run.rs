@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use inrush_agent::capacity::Limits;
+use inrush_agent::capacity::{Limits, available_memory, raise_file_limit};
 use inrush_common::{
     plan::{Load, Plan},
     report::Report,
@@ -74,9 +74,13 @@ pub(super) fn progress_style(console: &Console<'_>, quiet: bool, verbosity: u8) 
 async fn fleet(plan: &Plan, agents: Option<u32>, workers: Option<u32>) -> Result<Fleet, CliError> {
     let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let most_workers = workers.and_then(|workers| NonZeroUsize::new(workers as usize));
+    raise_file_limit();
     let limits = Limits::read(most_workers.unwrap_or(cores), &[], None);
-    let machine =
-        Machine { cores: u32::try_from(cores.get()).unwrap_or(u32::MAX), process: limits.machine };
+    let machine = Machine {
+        cores: u32::try_from(cores.get()).unwrap_or(u32::MAX),
+        process: limits.machine,
+        memory_bytes: available_memory(),
+    };
     let Load::Closed(load) = &plan.workload.load;
     let wanted = Wanted {
         connections: load

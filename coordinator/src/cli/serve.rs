@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use inrush_agent::capacity::raise_file_limit;
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +21,6 @@ use super::{
 };
 use crate::{
     exit::ExitStatus,
-    files,
     server::{self, Config},
 };
 

@@ -2,10 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use inrush_common::{assign::by_weight, capacity::Capacity};
+use inrush_common::{assign::by_weight, capacity::Capacity, units::ByteCount};
 
 /// The first source address given to an agent. 127.0.0.1 stays free for everything else.
 const FIRST_SOURCE: u32 = u32::from_be_bytes([127, 0, 0, 2]);
+/// Memory of an agent for each of its open connections: about 18 KB were measured.
+const CONNECTION_BYTES: u64 = 20_000;
 /// More agents than this on one machine is a mistake.
 const MOST_AGENTS: u64 = 256;
 
@@ -16,6 +18,8 @@ pub struct Machine {
     pub cores: u32,
     /// What one agent process may carry.
     pub process: Capacity,
+    /// Memory that is free for use; `None`: the system does not say.
+    pub memory_bytes: Option<u64>,
 }
 
 /// What is wanted of it.
@@ -104,6 +108,29 @@ pub enum SizeError {
         /// Files of a process.
         files: u64,
     },
+    /// Not with this memory.
+    #[error(
+        "the plan wants {wanted} connections, which take about {needed} of memory ({CONNECTION_BYTES} bytes each); \
+         {available} are available here: lower `connections`, or run agents on other machines too (inrush serve; \
+         inrush agent; inrush submit)"
+    )]
+    Memory {
+        /// Connections.
+        wanted: u64,
+        /// Memory for them.
+        needed: ByteCount,
+        /// Memory there is.
+        available: ByteCount,
+    },
+    /// The plan's own least number is beyond what one machine should run.
+    #[error(
+        "the plan wants at least {min} agents; one machine runs at most {MOST_AGENTS}: lower agents.min, or run agents \
+         on other machines too (inrush serve; inrush agent; inrush submit)"
+    )]
+    TooManyAgents {
+        /// The plan's least number.
+        min: u32,
+    },
     /// Not from one address.
     #[error(
         "the plan wants {wanted} connections to a target with {addresses} address(es); this machine has {ports} local \
@@ -133,6 +160,11 @@ pub enum SizeError {
 /// When the connections do not fit, with the arithmetic.
 pub fn size(machine: Machine, wanted: Wanted) -> Result<Fleet, SizeError> {
     let agents = agents(machine, wanted)?;
+    let needed = wanted.connections.saturating_mul(CONNECTION_BYTES);
+    if let Some(available) = machine.memory_bytes.filter(|available| *available < needed) {
+        let (needed, available) = (ByteCount(needed), ByteCount(available));
+        return Err(SizeError::Memory { wanted: wanted.connections, needed, available });
+    }
     let shares = by_weight(wanted.connections, &vec![1; agents]);
     let sources = sources(machine.process.ports, wanted, &shares)?;
     let per_agent = machine.cores / u32::try_from(agents).unwrap_or(u32::MAX);
@@ -144,6 +176,9 @@ fn agents(machine: Machine, wanted: Wanted) -> Result<usize, SizeError> {
         && agents < min
     {
         return Err(SizeError::TooFewAgents { min });
+    }
+    if u64::from(wanted.min_agents) > MOST_AGENTS {
+        return Err(SizeError::TooManyAgents { min: wanted.min_agents });
     }
     let files = machine.process.files;
     let connections = wanted.connections;
@@ -193,9 +228,8 @@ mod tests {
     use super::*;
 
     fn machine(cores: u32, files: u64) -> Machine {
-        let process =
-            Capacity { workers: cores, files, ports: 28_232, sources: 1, memory_bytes: 0 };
-        Machine { cores, process }
+        let process = Capacity { workers: cores, files, ports: 28_232, sources: 1 };
+        Machine { cores, process, memory_bytes: None }
     }
 
     fn wanted(connections: u64) -> Wanted {
@@ -246,6 +280,21 @@ mod tests {
             fleet.sources,
             [ips(&["127.0.0.2", "127.0.0.3"]), ips(&["127.0.0.4", "127.0.0.5"])]
         );
+    }
+
+    #[test]
+    fn connections_beyond_the_memory_are_refused_with_the_arithmetic() {
+        let small = Machine { memory_bytes: Some(24_000_000_000), ..machine(2, 19_900) };
+        let text = size(small, wanted(5_000_000)).unwrap_err().to_string();
+        assert!(text.contains("5000000 connections, which take about 100.0 GB"), "{text}");
+        assert!(text.contains("24.0 GB are available"), "{text}");
+        assert!(size(small, wanted(1_000_000)).is_ok());
+    }
+
+    #[test]
+    fn more_agents_than_a_machine_should_run_are_refused() {
+        let many = Wanted { min_agents: 257, ..wanted(1_000) };
+        assert_eq!(size(machine(2, 19_900), many), Err(SizeError::TooManyAgents { min: 257 }));
     }
 
     #[test]

@@ -151,20 +151,10 @@ pub(crate) fn hello(name: &str, epoch: u64) -> v1::Hello {
         name: name.to_owned(),
         epoch,
         labels: BTreeMap::new(),
-        capacity: Some(v1::Capacity {
-            workers: 1,
-            files: 1_000,
-            ports: 28_232,
-            sources: 1,
-            memory_bytes: 1 << 30,
-        }),
+        capacity: Some(v1::Capacity { workers: 1, files: 1_000, ports: 28_232, sources: 1 }),
         histogram_shape: SHAPE.to_owned(),
         run: String::new(),
-        host: Some(v1::Host {
-            hostname: "host.example.test".to_owned(),
-            os: "linux".to_owned(),
-            cpus: 1,
-        }),
+        host: Some(v1::Host { hostname: "host.example.test".to_owned() }),
     }
 }
 

@@ -360,17 +360,11 @@ pub struct Capacity {
     pub ports: u64,
     #[prost(uint32, tag = "4")]
     pub sources: u32,
-    #[prost(uint64, tag = "5")]
-    pub memory_bytes: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Host {
     #[prost(string, tag = "1")]
     pub hostname: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub os: ::prost::alloc::string::String,
-    #[prost(uint32, tag = "3")]
-    pub cpus: u32,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Welcome {
@@ -488,7 +482,7 @@ pub struct Start {
 pub struct Started {
     #[prost(string, tag = "1")]
     pub run: ::prost::alloc::string::String,
-    /// When the load really started, on the coordinator's clock, and the bound of that conversion.
+    /// When the first worker really began, converted to the coordinator's clock, and the bound of that conversion.
     #[prost(uint64, tag = "2")]
     pub at_ns: u64,
     #[prost(uint64, tag = "3")]
