@@ -5,6 +5,8 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+pub use inrush_common::units::nanos;
+
 /// The present on the monotonic clock.
 #[expect(clippy::disallowed_methods, reason = "this is the clock module")]
 pub fn now() -> Instant {
@@ -30,11 +32,6 @@ pub fn at_monotonic_ns(nanos: u64) -> Instant {
 #[expect(clippy::disallowed_methods, reason = "this is the clock module")]
 pub fn boot_epoch() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, nanos)
-}
-
-/// A duration in whole nanoseconds; more than 584 years saturate.
-pub fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn origin() -> Instant {

@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, time::Duration};
 use inrush_common::{
     id::{AgentName, RunId, SnapshotSeq},
     stats::{Completion, Histogram, Interval, Snapshot},
+    units::nanos,
 };
 use inrush_proto::v1;
 
@@ -146,10 +147,6 @@ impl Live {
             open_connections: self.agents.values().map(|agent| agent.open_connections).sum(),
         }
     }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    crate::clock::nanos(duration)
 }
 
 #[cfg(test)]

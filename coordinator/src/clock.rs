@@ -2,8 +2,10 @@
 
 use std::{
     sync::OnceLock,
-    time::{Duration, Instant, SystemTime},
+    time::{Instant, SystemTime},
 };
+
+pub use inrush_common::units::nanos;
 
 /// The present on the monotonic clock.
 #[expect(clippy::disallowed_methods, reason = "this is the clock module")]
@@ -25,11 +27,6 @@ pub fn monotonic_ns() -> u64 {
 /// What [`monotonic_ns`] calls `instant`; 0 for instants before this process first asked.
 pub fn ns_at(instant: Instant) -> u64 {
     nanos(instant.saturating_duration_since(origin()))
-}
-
-/// A duration in whole nanoseconds; more than 584 years saturate.
-pub fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn origin() -> Instant {
