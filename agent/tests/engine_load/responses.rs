@@ -98,23 +98,3 @@ fn bytes_after_a_response_end_the_connection_and_are_no_answer_to_the_next_reque
     outcome.assert_all_succeeded(10);
     assert_eq!(outcome.stats.connections.opened, 10);
 }
-
-#[test]
-fn an_early_response_to_a_large_body_counts_and_the_connection_is_not_used_again() {
-    struct Early;
-    impl inrush_testkit::Script for Early {
-        fn on_request(&self, _request: &Received) -> Vec<Step> {
-            Vec::new()
-        }
-        fn on_head(&self, _request: &Received) -> Vec<Step> {
-            vec![Step::write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n"), Step::Hold]
-        }
-    }
-    let target = Target::start(Early);
-    let mut workload = workload(3, 1);
-    workload.requests[0].method = Method::POST;
-    workload.requests[0].body = vec![b'x'; 64 << 20].into();
-    workload.requests[0].expect.status = vec![413];
-    let outcome = against(&target, workload);
-    outcome.assert_all_succeeded(3);
-}
