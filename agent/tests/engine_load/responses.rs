@@ -1,9 +1,9 @@
 //! Responses of every shape that are nevertheless whole.
 
 use http::Method;
-use inrush_testkit::{LONG, Received, Response, Step, Target};
+use inrush_testkit::{LONG, Received, Response, Script, Step, Target};
 
-use crate::support::{against, job, run, workload};
+use crate::support::{Outcome, against, job, run, workload};
 
 #[track_caller]
 fn all_on_one_connection(target: &Target) {
@@ -97,4 +97,47 @@ fn bytes_after_a_response_end_the_connection_and_are_no_answer_to_the_next_reque
     let outcome = against(&target, workload(10, 1));
     outcome.assert_all_succeeded(10);
     assert_eq!(outcome.stats.connections.opened, 10);
+}
+
+/// Answers as soon as it has the head of a request.
+struct Early {
+    /// It never takes the body, so that the request cannot be written to its end.
+    takes_no_body: bool,
+}
+
+impl Script for Early {
+    fn on_head(&self, _request: &Received) -> Vec<Step> {
+        let answer = Step::write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
+        if self.takes_no_body { vec![answer, Step::Freeze] } else { vec![answer] }
+    }
+
+    fn on_request(&self, _request: &Received) -> Vec<Step> {
+        Vec::new()
+    }
+}
+
+#[track_caller]
+fn posts_answered_early(takes_no_body: bool, body: usize) -> Outcome {
+    let target = Target::start(Early { takes_no_body });
+    let mut workload = workload(3, 1);
+    workload.requests[0].method = Method::POST;
+    workload.requests[0].body = vec![b'x'; body].into();
+    workload.requests[0].expect.status = vec![413];
+    let outcome = against(&target, workload);
+    outcome.assert_all_succeeded(3);
+    outcome
+}
+
+#[test]
+fn an_early_response_to_a_large_body_counts_and_the_connection_is_not_used_again() {
+    let outcome = posts_answered_early(true, 64 << 20);
+    assert_eq!(outcome.stats.connections.opened, 3);
+}
+
+#[test]
+fn an_early_response_counts_whether_or_not_the_body_was_written_by_then() {
+    for body in [1 << 10, 1 << 20, 16 << 20] {
+        let opened = posts_answered_early(false, body).stats.connections.opened;
+        assert!((1..=3).contains(&opened), "{opened} connections for a body of {body} bytes");
+    }
 }
