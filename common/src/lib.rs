@@ -19,6 +19,7 @@ pub mod id;
 pub mod outcome;
 pub mod plan;
 pub mod report;
+pub mod schedule;
 pub mod stats;
 pub mod units;
 pub mod wire;
