@@ -1,11 +1,13 @@
 //! Splitting a plan over agents. The one place that divides work.
 //!
-//! Connections are split by weight within what each agent can carry; requests follow the connections. Both are
-//! exact: the shares sum to the plan for any number of agents, also when there are more agents than connections.
+//! Connections (of the closed model: its connections; of the open model: its requests in flight) are split by weight
+//! within what each agent can carry; requests follow the connections. Both are exact: the shares sum to the plan for
+//! any number of agents, also when there are more agents than connections.
 
 use crate::{
     id::AgentName,
-    plan::{ClosedLoad, Load, Workload},
+    plan::{ClosedLoad, ConnectionPolicy, Load, OpenLoad, Phase, Workload},
+    schedule::{Interleave, Rate},
 };
 
 /// What an agent offers.
@@ -61,29 +63,86 @@ pub fn split(workload: &Workload, offers: &[Offer]) -> Result<Vec<Assignment>, S
     if offers.is_empty() {
         return Err(SplitError::NoAgents);
     }
-    let Load::Closed(closed) = &workload.load;
     let weights: Vec<u64> = offers.iter().map(|offer| u64::from(offer.workers.max(1))).collect();
     let limits: Vec<u64> = offers.iter().map(|offer| offer.max_connections).collect();
-    let connections = within_limits(closed.connections, &weights, &limits)
-        .ok_or_else(|| too_many(closed.connections, &offers))?;
-    // An agent without connections can make no request; one with twice the connections makes twice as many.
-    let requests = closed.requests.map(|total| by_weight(total, &connections));
-    let shares = u32::try_from(offers.len()).expect("fewer than 2^32 agents");
-    let assignments =
-        offers.iter().zip(0..).enumerate().map(|(index, (offer, ordinal))| Assignment {
-            agent: offer.agent.clone(),
-            workload: Workload {
-                load: Load::Closed(ClosedLoad {
-                    connections: connections[index],
-                    requests: requests.as_ref().map(|requests| requests[index]),
-                    ordinal,
-                    shares,
-                    ..closed.clone()
-                }),
-                ..workload.clone()
+    let wanted = workload.peak_connections();
+    // What each agent may have open at one instant, in any phase. All else follows it.
+    let carried =
+        within_limits(wanted, &weights, &limits).ok_or_else(|| too_many(wanted, &offers))?;
+    let held = by_weight(workload.connections.hold, &carried);
+    let phases = split_phases(workload, &carried, &held);
+    let rates = workload.connections.connect_rate.map(|rate| by_weight(rate.micro(), &carried));
+    let assignments = offers.iter().enumerate().map(|(index, offer)| Assignment {
+        agent: offer.agent.clone(),
+        workload: Workload {
+            phases: phases.iter().map(|shares| shares[index].clone()).collect(),
+            connections: ConnectionPolicy {
+                hold: held[index],
+                connect_rate: rates.as_ref().map(|rates| rate_of(rates[index])),
+                ..workload.connections.clone()
             },
-        });
+            ..workload.clone()
+        },
+    });
     Ok(assignments.collect())
+}
+
+/// A share of a rate; never 0, which would be no connection for ever.
+fn rate_of(micro: u64) -> Rate {
+    Rate::from_micro(micro.max(1)).expect("a share of a rate is at most the rate")
+}
+
+/// The shares of every phase, agent by agent. Phases that are at work together keep within `carried` together.
+fn split_phases(workload: &Workload, carried: &[u64], held: &[u64]) -> Vec<Vec<Phase>> {
+    let phases = &workload.phases;
+    let mut order: Vec<usize> = (0..phases.len()).collect();
+    order.sort_by_key(|index| phases[*index].starts_at);
+    let mut connections: Vec<Vec<u64>> = vec![vec![0; carried.len()]; phases.len()];
+    for (place, index) in order.iter().enumerate() {
+        let phase = &phases[*index];
+        let mut free: Vec<u64> =
+            carried.iter().zip(held).map(|(carried, held)| carried - held).collect();
+        for earlier in &order[..place] {
+            if phases[*earlier].is_on_at(phase.starts_at) {
+                for (free, taken) in free.iter_mut().zip(&connections[*earlier]) {
+                    *free -= taken;
+                }
+            }
+        }
+        connections[*index] = within_limits(phase.load.connections(), &free, &free)
+            .expect("the connections of phases that are at work together were counted together");
+    }
+    phases.iter().zip(connections).map(|(phase, shares)| split_phase(phase, &shares)).collect()
+}
+
+fn split_phase(phase: &Phase, connections: &[u64]) -> Vec<Phase> {
+    // An agent without connections can make no request; one with twice the connections makes twice as many.
+    let loads: Vec<Load> = match &phase.load {
+        Load::Closed(closed) => {
+            let requests = closed.requests.map(|total| by_weight(total, connections));
+            let lanes = deal(connections).into_iter().enumerate();
+            let load = |(index, lanes)| ClosedLoad {
+                lanes,
+                requests: requests.as_ref().map(|requests| requests[index]),
+                ..closed.clone()
+            };
+            lanes.map(load).map(Load::Closed).collect()
+        }
+        Load::Open(open) => {
+            let slots = deal(&by_weight(open.slots.count(), connections)).into_iter();
+            let load = |(slots, max_in_flight): (_, &u64)| OpenLoad {
+                slots,
+                max_in_flight: *max_in_flight,
+                ..open.clone()
+            };
+            slots.zip(connections).map(load).map(Load::Open).collect()
+        }
+    };
+    loads.into_iter().map(|load| Phase { load, ..phase.clone() }).collect()
+}
+
+fn deal(counts: &[u64]) -> Vec<Interleave> {
+    Interleave::deal(counts).expect("a plan's counts are below the most that can be dealt")
 }
 
 fn too_many(wanted: u64, offers: &[&Offer]) -> SplitError {

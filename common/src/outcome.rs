@@ -135,17 +135,26 @@ pub enum NotStarted {
     TargetUnreachable,
     /// The agent heard nothing from its coordinator for the length of its lease and stopped.
     LeaseExpired,
+    /// As many requests as the plan allows were in flight when it was due, and the plan says to drop it then.
+    Dropped,
+    /// It was due and waited for a connection until its phase and its grace were over.
+    StillQueued,
+    /// A threshold that the plan stops on was broken.
+    ThresholdBroken,
 }
 
 impl NotStarted {
     /// All reasons.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 9] = [
         Self::Cancelled,
         Self::Aborted,
         Self::AgentLost,
         Self::DurationEnded,
         Self::TargetUnreachable,
         Self::LeaseExpired,
+        Self::Dropped,
+        Self::StillQueued,
+        Self::ThresholdBroken,
     ];
 
     /// The name used in every output and on the wire.
@@ -157,6 +166,9 @@ impl NotStarted {
             Self::DurationEnded => "duration_ended",
             Self::TargetUnreachable => "target_unreachable",
             Self::LeaseExpired => "lease_expired",
+            Self::Dropped => "dropped",
+            Self::StillQueued => "still_queued",
+            Self::ThresholdBroken => "threshold_broken",
         }
     }
 

@@ -40,7 +40,7 @@ impl From<&Snapshot> for Digest {
     fn from(snapshot: &Snapshot) -> Self {
         let (mut started, mut completed, mut failed) = (0, 0, 0);
         let mut response_time = Histogram::default();
-        for request in &snapshot.stats.requests {
+        for request in snapshot.stats.phases.iter().flat_map(|phase| &phase.requests) {
             started += request.started;
             completed += request.completed();
             failed += request.failed;
@@ -162,10 +162,10 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn snapshot(agent: &str, seq: u64, requests: u64, completion: Option<Completion>) -> Digest {
-        let mut stats = Stats::new(1);
+        let mut stats = Stats::new(1, 1);
         for _ in 0..requests {
-            stats.requests[0].started += 1;
-            stats.requests[0].record(&Sample {
+            stats.phases[0].requests[0].started += 1;
+            stats.phases[0].requests[0].record(&Sample {
                 outcome: Outcome::Response { status: 200, success: true },
                 response_time: 5_000_000,
                 service_time: Some(5_000_000),

@@ -51,7 +51,7 @@ impl Budget {
     pub(super) fn begin(&mut self, stats: &mut Stats) -> usize {
         let kind = self.next_kind();
         self.begun += 1;
-        stats.requests[kind].started += 1;
+        stats.phases[0].requests[kind].started += 1;
         kind
     }
 
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_share_is_begun_to_the_last_and_no_further() {
-        let mut stats = Stats::new(2);
+        let mut stats = Stats::new(1, 2);
         let mut budget = Budget::new(Some(5), None, 2);
         assert!(budget.claim(0));
         budget.release();
@@ -112,12 +112,15 @@ mod tests {
             assert_eq!(begun as u64 + left, 5);
         }
         assert_eq!(begun, 5);
-        assert_eq!((stats.requests[0].started, stats.requests[1].started), (3, 2));
+        assert_eq!(
+            (stats.phases[0].requests[0].started, stats.phases[0].requests[1].started),
+            (3, 2)
+        );
     }
 
     #[test]
     fn what_is_left_goes_on_with_the_turns() {
-        let mut stats = Stats::new(3);
+        let mut stats = Stats::new(1, 3);
         let mut budget = Budget::new(Some(6), None, 3);
         assert!(budget.claim(0));
         budget.begin(&mut stats);
@@ -126,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_claim_that_came_to_nothing_was_not_begun() {
-        let mut stats = Stats::new(2);
+        let mut stats = Stats::new(1, 2);
         let mut budget = Budget::new(Some(5), None, 2);
         assert!(budget.claim(0) && budget.claim(0));
         budget.begin(&mut stats);
@@ -136,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_share_without_a_number_is_never_all_begun() {
-        let mut stats = Stats::new(1);
+        let mut stats = Stats::new(1, 1);
         let mut budget = Budget::new(None, Some(Duration::from_secs(1)), 1);
         assert!(!budget.is_all_begun());
         budget.begin(&mut stats);

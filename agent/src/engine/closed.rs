@@ -10,7 +10,7 @@ use std::{
 
 use inrush_common::{
     outcome::{ErrorClass, NotStarted, Outcome},
-    plan::Load,
+    plan::{ClosedLoad, Load},
     stats::{Sample, Stats},
 };
 use tokio::net::TcpStream;
@@ -38,6 +38,12 @@ use crate::{
 /// After a failed attempt a slot waits so long, then twice as long each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// When connection `index` of this agent opens.
+fn opens_at(load: &ClosedLoad, index: u64) -> u64 {
+    let lane = load.lanes.index(index);
+    lane.and_then(|lane| load.profile.lane(lane).next()).map_or(0, |span| span.on_ns)
+}
 
 /// A worker's connections and accounts.
 #[derive(Debug)]
@@ -75,9 +81,10 @@ impl Closed {
         first: Option<OpenedBefore>,
     ) -> Self {
         let workload = &shared.workload;
-        let Load::Closed(load) = &workload.load;
-        let opens_at: Vec<u64> =
-            share.connections().map(|index| clock::nanos(load.opens_at(index))).collect();
+        let Load::Closed(load) = &workload.phases[0].load else {
+            unreachable!("the engine takes only the closed model")
+        };
+        let opens_at: Vec<u64> = share.connections().map(|index| opens_at(load, index)).collect();
         let ready = Ready::new(opens_at.len());
         let requests: Vec<Prepared> = workload.requests.iter().map(Prepared::new).collect();
         let largest_body = requests.iter().map(Prepared::body_len).max().unwrap_or(0);
@@ -92,7 +99,7 @@ impl Closed {
             connect_timeout_ns: clock::nanos(workload.connect_timeout),
             shared: Arc::clone(shared),
             budget: Budget::new(share.requests(), load.duration, requests.len()),
-            stats: Stats::new(requests.len()),
+            stats: Stats::new(1, requests.len()),
             requests,
             open: 0,
             in_flight: 0,
@@ -167,7 +174,7 @@ impl Closed {
     /// Puts what was never begun into the accounts.
     pub(super) fn settle(&mut self, reason: NotStarted) {
         for (kind, left) in self.budget.left_by_kind().into_iter().enumerate() {
-            self.stats.requests[kind].not_started[reason as usize] += left;
+            self.stats.phases[0].requests[kind].not_started[reason as usize] += left;
         }
     }
 
@@ -326,8 +333,8 @@ impl Closed {
         slot.failures += 1;
         let kind = self.budget.begin(&mut self.stats);
         self.stats.connections.failed += 1;
-        self.stats.requests[kind].record(&sample);
-        self.stats.requests[kind].keep_example(class, now, || text.clone());
+        self.stats.phases[0].requests[kind].record(&sample);
+        self.stats.phases[0].requests[kind].keep_example(class, now, || text.clone());
         self.last_connect_error = Some(text);
         self.slots.set(index, State::Waiting, Some(now.saturating_add(clock::nanos(pause))));
     }
@@ -411,7 +418,7 @@ impl Closed {
             bytes_in: meter.bytes_in(),
         };
         let (kind, reusable) = (busy.kind, busy.exchange.is_reusable());
-        self.stats.requests[kind].record(&sample);
+        self.stats.phases[0].requests[kind].record(&sample);
         self.in_flight -= 1;
         let now = self.timeline.now_ns();
         if reusable && self.budget.claim(now) {
@@ -435,8 +442,8 @@ impl Closed {
             bytes_in: meter.bytes_in(),
         };
         let (kind, address) = (busy.kind, busy.address);
-        self.stats.requests[kind].record(&sample);
-        self.stats.requests[kind]
+        self.stats.phases[0].requests[kind].record(&sample);
+        self.stats.phases[0].requests[kind]
             .keep_example(class, now, || format!("{address}: {} ({class})", describe()));
         self.in_flight -= 1;
         self.go_on_elsewhere(index, now, now);

@@ -80,8 +80,9 @@ impl Reporter {
         if self.reports.capacity() <= 1 {
             return;
         }
-        let requests = stats.requests.len();
-        let empty = self.emptied.try_recv().unwrap_or_else(|_| Stats::new(requests));
+        let phases = stats.phases.len();
+        let requests = stats.phases.first().map_or(0, |phase| phase.requests.len());
+        let empty = self.emptied.try_recv().unwrap_or_else(|_| Stats::new(phases, requests));
         let stats = mem::replace(stats, empty);
         // Fails only when nobody collects any more.
         drop(self.reports.try_send(Report::Part { second, stats, open, in_flight }));
@@ -97,7 +98,8 @@ impl Reporter {
 #[derive(Debug)]
 pub(super) struct Collector {
     lanes: Vec<Lane>,
-    requests: usize,
+    /// Phases and requests of the plan.
+    rows: (usize, usize),
     /// The sum for the interval to come.
     sum: Stats,
     /// Where that interval begins, in whole seconds of the run.
@@ -123,12 +125,12 @@ struct Lane {
 }
 
 impl Collector {
-    pub(super) fn new(links: Vec<Link>, requests: usize) -> Self {
+    pub(super) fn new(links: Vec<Link>, rows: (usize, usize)) -> Self {
         let lane = |link| Lane { link, second: 0, peak: 0, open: 0, in_flight: 0, ended: false };
         Self {
             lanes: links.into_iter().map(lane).collect(),
-            requests,
-            sum: Stats::new(requests),
+            rows,
+            sum: Stats::new(rows.0, rows.1),
             from: 0,
             since: None,
             ended_ns: 0,
@@ -218,7 +220,7 @@ impl Collector {
     fn deliver(&mut self, to: Option<u64>) -> EngineInterval {
         let from_ns = self.from * SECOND_NS;
         let to_ns = to.map_or(self.ended_ns.max(from_ns), |second| second * SECOND_NS);
-        let mut stats = mem::replace(&mut self.sum, Stats::new(self.requests));
+        let mut stats = mem::replace(&mut self.sum, Stats::new(self.rows.0, self.rows.1));
         stats.connections.peak = self.lanes.iter().map(|lane| lane.peak).sum();
         for lane in &mut self.lanes {
             // What is open now is the least that the next interval's peak can be.
@@ -255,8 +257,8 @@ mod tests {
     use super::*;
 
     fn stats(started: u64, peak: u64) -> Stats {
-        let mut stats = Stats::new(1);
-        stats.requests[0].started = started;
+        let mut stats = Stats::new(1, 1);
+        stats.phases[0].requests[0].started = started;
         stats.connections.peak = peak;
         stats
     }
@@ -281,7 +283,7 @@ mod tests {
         workers[1].report(1, &mut stats(7, 4), 4, 2);
         let interval = collector.next().await.unwrap();
         assert_eq!(seconds(&interval), (0, 1));
-        assert_eq!(interval.stats.requests[0].started, 12);
+        assert_eq!(interval.stats.phases[0].requests[0].started, 12);
         assert_eq!(interval.stats.connections.peak, 7);
         assert_eq!((interval.open_connections, interval.in_flight), (6, 3));
         let mut workers = workers.into_iter();
@@ -289,7 +291,7 @@ mod tests {
         workers.next().unwrap().end(end(1_700_000_000, 2, Completion::Stopped));
         let last = collector.next().await.unwrap();
         assert_eq!(last.interval, Interval { from_ns: SECOND_NS, to_ns: 1_700_000_000 });
-        assert_eq!((last.stats.requests[0].started, last.open_connections), (3, 0));
+        assert_eq!((last.stats.phases[0].requests[0].started, last.open_connections), (3, 0));
         assert_eq!(last.completion, Some(Completion::Stopped));
         assert_eq!(collector.next().await, None);
     }
@@ -301,13 +303,13 @@ mod tests {
         workers[0].report(1, &mut stats(5, 1), 1, 0);
         let began = tokio::time::Instant::now();
         let first = collector.next().await.unwrap();
-        assert_eq!((seconds(&first), first.stats.requests[0].started), ((0, 1), 5));
+        assert_eq!((seconds(&first), first.stats.phases[0].requests[0].started), ((0, 1), 5));
         assert!(began.elapsed() <= WAIT_FOR_THE_SLOW * 2);
         workers[1].report(1, &mut stats(7, 9), 1, 0);
         workers[1].report(2, &mut stats(1, 8), 1, 0);
         workers[0].report(2, &mut stats(1, 1), 1, 0);
         let second = collector.next().await.unwrap();
-        assert_eq!((seconds(&second), second.stats.requests[0].started), ((1, 2), 9));
+        assert_eq!((seconds(&second), second.stats.phases[0].requests[0].started), ((1, 2), 9));
         assert_eq!(second.stats.connections.peak, 10, "the higher of two parts of one worker");
     }
 
@@ -315,12 +317,15 @@ mod tests {
     async fn a_worker_with_a_full_queue_keeps_its_accounts_and_its_end_still_fits() {
         let (mut workers, mut collector) = collector(1);
         let mut worker = workers.pop().unwrap();
-        let mut kept = Stats::new(1);
+        let mut kept = Stats::new(1, 1);
         for second in 1..=10 {
-            kept.requests[0].started += 1;
+            kept.phases[0].requests[0].started += 1;
             worker.report(second, &mut kept, 0, 0);
         }
-        assert_eq!(kept.requests[0].started, 7, "three fit, and one place is for the end");
+        assert_eq!(
+            kept.phases[0].requests[0].started, 7,
+            "three fit, and one place is for the end"
+        );
         worker.end(End {
             at_ns: 10 * SECOND_NS,
             stats: kept,
@@ -332,7 +337,7 @@ mod tests {
         while let Some(interval) = collector.next().await {
             assert_eq!(interval.interval.from_ns, to);
             to = interval.interval.to_ns;
-            started += interval.stats.requests[0].started;
+            started += interval.stats.phases[0].requests[0].started;
         }
         assert_eq!((started, to), (10, 10 * SECOND_NS));
     }
@@ -344,6 +349,6 @@ mod tests {
         workers.pop().unwrap().end(end(10, 3, Completion::Finished));
         let last = collector.next().await.unwrap();
         assert!(matches!(last.completion, Some(Completion::Internal(_))));
-        assert_eq!(last.stats.requests[0].started, 3);
+        assert_eq!(last.stats.phases[0].requests[0].started, 3);
     }
 }

@@ -18,7 +18,10 @@ mod worker;
 
 use std::{io, sync::Arc, thread::JoinHandle, time::Instant};
 
-use inrush_common::{outcome::NotStarted, plan::Load};
+use inrush_common::{
+    outcome::NotStarted,
+    plan::{Load, Phase},
+};
 use tokio::sync::watch;
 
 use self::{
@@ -55,7 +58,12 @@ impl Engine {
                 "a job needs at least one request and one target address",
             ));
         }
-        let Load::Closed(load) = &job.workload.load;
+        let [Phase { load: Load::Closed(load), .. }] = job.workload.phases.as_slice() else {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a job has one phase, of the closed model",
+            ));
+        };
         let shares = Share::split(load, job.workers.get());
         let (command, commands) = watch::channel(Command::default());
         let (began, beginning) = watch::channel(None);
@@ -82,7 +90,8 @@ impl Engine {
             links.push(link);
             threads.push(assigned.spawn()?);
         }
-        let collector = Collector::new(links, shared.workload.requests.len());
+        let collector =
+            Collector::new(links, (shared.workload.phases.len(), shared.workload.requests.len()));
         Ok(Self { command, began: beginning, collector, threads })
     }
 

@@ -15,7 +15,7 @@ impl Share {
     /// Splits `load` over at most `workers` workers: connections evenly, requests by connections. There are no more
     /// connections than requests, no worker without a connection, and always at least one worker.
     pub(super) fn split(load: &ClosedLoad, workers: usize) -> Vec<Self> {
-        let connections = load.requests.map_or(load.connections, |n| n.min(load.connections));
+        let connections = load.lanes.count();
         let workers = workers.min(usize::try_from(connections).unwrap_or(usize::MAX)).max(1);
         let connections = by_weight(connections, &vec![1; workers]);
         let requests = load.requests.map(|total| by_weight(total, &connections));

@@ -263,6 +263,7 @@ impl Worker {
             let second = now / SECOND_NS;
             self.next_report_ns = (second + 1) * SECOND_NS;
             let (open, in_flight) = self.closed.gauges();
+            self.closed.stats().phases[0].until_ns = now;
             reporter.report(second, self.closed.stats(), open, in_flight);
         }
     }
@@ -338,6 +339,7 @@ impl Worker {
             (None, _) => Completion::Finished,
         };
         let (_, in_flight) = self.closed.gauges();
+        self.closed.stats().phases[0].until_ns = now;
         let stats: Stats = std::mem::take(self.closed.stats());
         End { at_ns: now, stats, in_flight, completion }
     }

@@ -6,10 +6,7 @@ use std::{
     time::Duration,
 };
 
-use inrush_common::{
-    plan::{Load, Workload},
-    units::Nanos,
-};
+use inrush_common::{plan::Workload, units::Nanos};
 use inrush_proto::v1;
 use tokio::time::timeout;
 
@@ -100,9 +97,8 @@ async fn build(
     mut addresses: Vec<SocketAddr>,
     means: &Means,
 ) -> Result<Prepared, Unprepared> {
-    let Load::Closed(load) = &workload.load;
-    let connections = load.connections;
-    let idle = connections == 0 || load.requests == Some(0);
+    let connections = workload.peak_connections();
+    let idle = connections == 0 || workload.planned_requests() == Some(0);
     check(connections, &addresses, means)?;
     // With nothing to send, the target does not hear of this agent.
     let mut first_connection = None;

@@ -2,8 +2,13 @@
 
 use toml::Spanned;
 
+use crate::{
+    schedule::{ConnectionProfile, Interleave},
+    units::nanos,
+};
+
 use super::{
-    ClosedLoad, Load,
+    ClosedLoad, Load, ThinkTime,
     compile::Compiler,
     keys::{self, grouped},
     problem::{Problem, code},
@@ -105,12 +110,14 @@ fn closed(compiler: &mut Compiler<'_>, table: &Spanned<RawClosed>) -> Option<Clo
         && !compiler.problems.iter().skip(before).any(Problem::is_error);
     let ended = requests.is_some() || duration.is_some();
     (whole && ended).then_some(())?;
+    let connections = connections?;
+    let used = requests.map_or(connections, |requests| requests.min(connections));
     Some(ClosedLoad {
-        connections: connections?,
+        profile: ConnectionProfile::constant(connections, nanos(ramp_up?))
+            .expect("the keys' limits are within the profile's"),
+        lanes: Interleave::whole(used),
         requests,
         duration,
-        ramp_up: ramp_up?,
-        ordinal: 0,
-        shares: 1,
+        think_time: ThinkTime::None,
     })
 }

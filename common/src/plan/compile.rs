@@ -6,7 +6,8 @@ use bytes::Bytes;
 use http::{Method, Uri};
 
 use super::{
-    AgentsPolicy, Expect, Files, OnLoss, Plan, Request, Workload, closed, duration, files, headers,
+    AgentsPolicy, ConnectionPolicy, Expect, Files, OnLoss, Phase, Plan, Request, Workload, closed,
+    duration, files, headers,
     keys::{self, Kind},
     nearest,
     problem::{Problem, code},
@@ -65,11 +66,18 @@ impl Compiler<'_> {
         };
         let workload = Workload {
             requests: vec![request],
-            load: load?,
+            phases: vec![Phase {
+                name: Phase::ONLY.to_owned(),
+                measure: true,
+                starts_at: Duration::ZERO,
+                load: load?,
+            }],
             timeout: timeout?,
             connect_timeout: connect_timeout?,
             grace: grace?,
             give_up_after: give_up_after?,
+            connections: ConnectionPolicy::default(),
+            seed: 1,
         };
         let min = u32::try_from(min?).expect("the key's limit fits");
         Some(Plan { name: name?, workload, agents: AgentsPolicy { min, on_loss: on_loss? } })

@@ -31,7 +31,10 @@ use toml::de::DeTable;
 
 pub use files::{Files, MAX_BODY_FILE, named_files};
 pub use init::STARTER;
-pub use model::{AgentsPolicy, ClosedLoad, Expect, Header, Load, OnLoss, Plan, Request, Workload};
+pub use model::{
+    AgentsPolicy, ArrivalProcess, ClosedLoad, ConnectionPolicy, Expect, Header, Load, OnLoss,
+    OpenLoad, Overflow, Phase, Plan, Request, Resolve, ThinkTime, Workload,
+};
 pub use problem::{Problem, Severity, code};
 pub use render::render;
 use source::Source;

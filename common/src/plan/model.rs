@@ -5,6 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Uri};
 
+use crate::schedule::{ConnectionProfile, Interleave, Rate, RateProfile};
+
 /// A whole test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -21,16 +23,135 @@ pub struct Plan {
 pub struct Workload {
     /// Never empty. Statistics are kept per entry.
     pub requests: Vec<Request>,
-    /// How much, how fast, how long: of the whole plan, or of one agent's share of it.
-    pub load: Load,
+    /// Never empty. How much, how fast, how long: of the whole plan, or of one agent's share of it. Statistics are kept
+    /// per entry.
+    pub phases: Vec<Phase>,
     /// From the start of sending to the last byte of the response.
     pub timeout: Duration,
     /// For one attempt to connect.
     pub connect_timeout: Duration,
-    /// How long requests in flight may go on after the end or a stop.
+    /// How long requests in flight may go on after the end of their phase or a stop.
     pub grace: Duration,
     /// An agent none of whose connection attempts worked for so long stops and says so.
     pub give_up_after: Duration,
+    /// How connections are made and kept.
+    pub connections: ConnectionPolicy,
+    /// What everything random is drawn from: the same seed, the same load.
+    pub seed: u64,
+}
+
+impl Workload {
+    /// The most connections that may be open at one instant: those of all phases that are at work together, and the held.
+    pub fn peak_connections(&self) -> u64 {
+        self.peak_of(Load::connections)
+    }
+
+    /// The same without those of the open model, which opens no more than it needs: so many must have been made when all
+    /// has gone well.
+    pub fn requested_connections(&self) -> u64 {
+        self.peak_of(|load| match load {
+            Load::Closed(closed) => closed.lanes.count(),
+            Load::Open(_) => 0,
+        })
+    }
+
+    fn peak_of(&self, of: impl Fn(&Load) -> u64) -> u64 {
+        // The number changes only where a phase begins or ends, and grows only where one begins.
+        let working = self.phases.iter().map(|phase| {
+            let together = self.phases.iter().filter(|other| other.is_on_at(phase.starts_at));
+            together.map(|other| of(&other.load)).fold(0, u64::saturating_add)
+        });
+        working.max().unwrap_or(0).saturating_add(self.connections.hold)
+    }
+
+    /// Requests in all phases; `None` when a phase has no count.
+    pub fn planned_requests(&self) -> Option<u64> {
+        self.phases
+            .iter()
+            .map(|phase| phase.load.planned())
+            .try_fold(0_u64, |sum, planned| Some(sum.saturating_add(planned?)))
+    }
+
+    /// When the last phase ends, without its grace; `None` when it has no duration.
+    pub fn ends_at(&self) -> Option<Duration> {
+        let mut ends = self.phases.iter().map(Phase::ends_at);
+        ends.try_fold(Duration::ZERO, |latest, end| Some(latest.max(end?)))
+    }
+}
+
+/// How connections are made and kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectionPolicy {
+    /// After so many requests a connection is closed and another one opened; `None`: it is kept. 1 is the plan's
+    /// `keep_alive = false`.
+    pub requests_per_connection: Option<u64>,
+    /// So many connections are opened per second at most; `None`: as fast as the target takes them.
+    pub connect_rate: Option<Rate>,
+    /// When the target's name is looked up.
+    pub resolve: Resolve,
+    /// Where to connect to instead of the URL's host and port, each as `host:port`; empty: where the URL says.
+    pub connect_to: Vec<String>,
+    /// Connections that are kept open and idle beside those that work.
+    pub hold: u64,
+}
+
+impl Default for ConnectionPolicy {
+    fn default() -> Self {
+        Self {
+            requests_per_connection: None,
+            connect_rate: None,
+            resolve: Resolve::Once,
+            connect_to: Vec::new(),
+            hold: 0,
+        }
+    }
+}
+
+/// When the target's name is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resolve {
+    /// While the run is prepared; all addresses found are used in turn.
+    Once,
+    /// Again for every connection.
+    PerConnection,
+}
+
+impl Resolve {
+    /// The word used in the plan.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::PerConnection => "per-connection",
+        }
+    }
+}
+
+/// A stretch of a run with one load.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Phase {
+    /// Unique in the plan; a plan without phases has one, called `main`.
+    pub name: String,
+    /// Whether its requests are in the report's distributions and rates.
+    pub measure: bool,
+    /// Since the start of the run, on each agent's own clock.
+    pub starts_at: Duration,
+    /// How much, how fast, how long.
+    pub load: Load,
+}
+
+impl Phase {
+    /// The name of the one phase of a plan without phases.
+    pub const ONLY: &'static str = "main";
+
+    /// When no request of it starts any more; `None` when only a count ends it.
+    pub fn ends_at(&self) -> Option<Duration> {
+        self.load.duration().map(|duration| self.starts_at.saturating_add(duration))
+    }
+
+    /// Whether requests of it may start at this instant.
+    pub fn is_on_at(&self, instant: Duration) -> bool {
+        self.starts_at <= instant && self.ends_at().is_none_or(|end| instant < end)
+    }
 }
 
 /// One kind of request.
@@ -80,36 +201,117 @@ impl Expect {
 /// How load is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Load {
-    /// A fixed number of connections, each sends its next request after the last response.
+    /// Connections that each send their next request after the last response.
     Closed(ClosedLoad),
+    /// Requests that start on a schedule, whatever the responses do.
+    Open(OpenLoad),
 }
 
-/// The closed model. At least one of `requests` and `duration` is there; where both are, what comes first ends the run.
+impl Load {
+    /// The most connections it uses at one instant. 0 only in a share that has nothing to do.
+    pub fn connections(&self) -> u64 {
+        match self {
+            Self::Closed(closed) => closed.lanes.count(),
+            Self::Open(open) => open.max_in_flight,
+        }
+    }
+
+    /// Its number of requests; `None` when only a duration is planned.
+    pub fn planned(&self) -> Option<u64> {
+        match self {
+            Self::Closed(closed) => closed.requests,
+            Self::Open(open) => Some(open.slots.count()),
+        }
+    }
+
+    /// After this time no request of it starts; `None` when only a count is planned.
+    pub fn duration(&self) -> Option<Duration> {
+        match self {
+            Self::Closed(closed) => closed.duration,
+            Self::Open(open) => Some(Duration::from_nanos(open.profile.duration_ns())),
+        }
+    }
+}
+
+/// The closed model. At least one of `requests` and `duration` is there; where both are, what comes first ends the phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClosedLoad {
-    /// Connections kept busy at the same time. 0 only in a share that has nothing to do.
-    pub connections: u64,
+    /// The connections of the whole plan over the phase's time.
+    pub profile: ConnectionProfile,
+    /// Which of them are this share's; all of them in a plan, but never more than there are requests.
+    pub lanes: Interleave,
     /// Requests in all.
     pub requests: Option<u64>,
     /// Time after which no request starts.
     pub duration: Option<Duration>,
-    /// The connections are opened evenly over this time.
-    pub ramp_up: Duration,
-    /// Where this share's connections stand in the ramp (0 in a plan).
-    pub ordinal: u32,
-    /// Into how many shares the load was split (1 in a plan).
-    pub shares: u32,
+    /// Between a response and the next request of its connection.
+    pub think_time: ThinkTime,
 }
 
-impl ClosedLoad {
-    /// When connection `index` (of this share) is to be opened, from the start of the run.
-    ///
-    /// The opening times of all shares together lie evenly over `ramp_up`.
-    pub fn opens_at(&self, index: u64) -> Duration {
-        let place = u128::from(index) * u128::from(self.shares) + u128::from(self.ordinal);
-        let places = (u128::from(self.connections) * u128::from(self.shares)).max(1);
-        let nanos = self.ramp_up.as_nanos() * place / places;
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+/// The pause between a response and the next request of its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ThinkTime {
+    /// No pause.
+    #[default]
+    None,
+    /// Always the same.
+    Fixed(Duration),
+    /// Anything between the two is equally likely.
+    Uniform(Duration, Duration),
+    /// Memoryless, with this mean.
+    Exponential(Duration),
+}
+
+/// The open model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenLoad {
+    /// The rate of the whole plan over the phase's time.
+    pub profile: RateProfile,
+    /// Which of its arrivals are this share's; all of them in a plan.
+    pub slots: Interleave,
+    /// How arrivals lie within the rate.
+    pub arrivals: ArrivalProcess,
+    /// No more requests than this are in flight at one instant.
+    pub max_in_flight: u64,
+    /// What happens to a request that is due when so many are in flight.
+    pub on_overflow: Overflow,
+}
+
+/// How arrivals lie within a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArrivalProcess {
+    /// Evenly: the k-th is due when the integral of the rate is k.
+    Uniform,
+    /// At random, independently of each other.
+    Poisson,
+}
+
+impl ArrivalProcess {
+    /// The word used in the plan.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Poisson => "poisson",
+        }
+    }
+}
+
+/// What happens to a request that is due when as many are in flight as the plan allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overflow {
+    /// It waits; the wait is in its `response_time` and its `schedule_lag`.
+    Queue,
+    /// It is not started, and counted as `dropped`.
+    Drop,
+}
+
+impl Overflow {
+    /// The word used in the plan.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::Drop => "drop",
+        }
     }
 }
 
@@ -151,26 +353,5 @@ mod tests {
         assert!(default.accepts(200) && default.accepts(399) && !default.accepts(400));
         let only = Expect { status: vec![201, 404] };
         assert!(only.accepts(404) && !only.accepts(200));
-    }
-
-    #[test]
-    fn the_ramps_of_all_shares_make_one_even_ramp() {
-        let shares = 3;
-        let mut times: Vec<_> = (0..shares)
-            .flat_map(|ordinal| {
-                let share = ClosedLoad {
-                    connections: 5,
-                    requests: None,
-                    duration: Some(Duration::from_secs(9)),
-                    ramp_up: Duration::from_secs(15),
-                    ordinal,
-                    shares,
-                };
-                (0..5).map(move |index| share.opens_at(index))
-            })
-            .collect();
-        times.sort();
-        let even: Vec<_> = (0..15).map(Duration::from_secs).collect();
-        assert_eq!(times, even);
     }
 }

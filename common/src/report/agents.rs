@@ -10,7 +10,7 @@ use super::{
 use crate::{
     id::Epoch,
     outcome::NotStarted,
-    stats::{AgentTotals, Completion, RequestStats, Stats, Totals},
+    stats::{AgentTotals, Completion, PhaseStats, RequestStats, Stats, Totals},
     units::Count,
 };
 
@@ -115,11 +115,32 @@ pub(super) struct Agent<'a> {
     pub(super) facts: &'a AgentFacts,
     pub(super) totals: &'a AgentTotals,
     pub(super) part: Part<'a>,
-    /// The sum over its requests.
-    pub(super) sum: RequestStats,
-    pub(super) ledger: Ledger,
+    /// Its accounts, phase by phase.
+    pub(super) phases: Vec<Account>,
+    /// Those of the measured phases together.
+    pub(super) measured: Account,
+    /// Those of all phases together. In flight at its end is what it said itself.
+    pub(super) all: Account,
     /// Start of its load after the earliest agent's.
     pub(super) started_after_ns: Option<u64>,
+}
+
+/// Sums over requests, and the ledger made of them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Account {
+    pub(super) sum: RequestStats,
+    pub(super) ledger: Ledger,
+}
+
+impl Account {
+    fn of<'a>(accounts: impl Iterator<Item = &'a Self>) -> Self {
+        let mut total = Self { ledger: Ledger::nothing(), ..Self::default() };
+        for account in accounts {
+            total.sum.add(&account.sum);
+            total.ledger.add(&account.ledger);
+        }
+        total
+    }
 }
 
 impl<'a> Agent<'a> {
@@ -132,17 +153,43 @@ impl<'a> Agent<'a> {
         let first = run.agents.iter().filter_map(|agent| agent.started_after_ns).min();
         let agents = run.agents.iter().map(|facts| {
             let totals = totals.agents().get(&facts.name).unwrap_or(nothing);
-            let part = Part::new(run, facts, totals);
-            let sum = totals.stats.total();
-            let ledger = Ledger::new(facts.requests, &sum, part.ending(run.outcome, totals));
             let after = |start: i64, first: i64| start.abs_diff(first);
             let started_after_ns =
                 facts.started_after_ns.zip(first).map(|(start, first)| after(start, first));
-            Self { facts, totals, part, sum, ledger, started_after_ns }
+            Self::new(run, facts, totals, started_after_ns)
         });
         let mut agents: Vec<Self> = agents.collect();
         agents.sort_by(|a, b| a.facts.name.cmp(&b.facts.name));
         agents
+    }
+
+    fn new(
+        run: &RunFacts,
+        facts: &'a AgentFacts,
+        totals: &'a AgentTotals,
+        started_after_ns: Option<u64>,
+    ) -> Self {
+        let part = Part::new(run, facts, totals);
+        let ending = part.ending(run.outcome, totals);
+        let plan = &run.plan.workload.phases;
+        let none = PhaseStats::default();
+        let phases: Vec<Account> = plan
+            .iter()
+            .enumerate()
+            .map(|(index, _)| {
+                let sum = totals.stats.phases.get(index).unwrap_or(&none).total();
+                let planned = facts.planned.get(index).copied().flatten();
+                let ledger = Ledger::new(planned, &sum, Ending { in_flight: None, ..ending });
+                Account { sum, ledger }
+            })
+            .collect();
+        let measured = plan.iter().zip(&phases).filter(|(phase, _)| phase.measure);
+        let measured = Account::of(measured.map(|(_, account)| account));
+        let mut all = Account::of(phases.iter());
+        if let Some(in_flight) = ending.in_flight {
+            all.ledger.in_flight_at_end = in_flight;
+        }
+        Self { facts, totals, part, phases, measured, all, started_after_ns }
     }
 
     /// Tells which snapshots never came although later ones did, or the last one did. Without them, the sums are wrong
@@ -217,15 +264,15 @@ impl<'a> Agent<'a> {
             state: self.part.state(),
             detail: self.part.detail(),
             lost_at_s: facts.lost.as_ref().map(|loss| loss.at_ns as f64 / 1e9),
-            ledger: self.ledger.clone(),
-            rates: Rates::new(&self.ledger, duration_s),
-            bytes: Bytes::from(&self.sum),
-            connections: Connections::new(facts.connections, facts.requests, stats),
+            ledger: self.measured.ledger.clone(),
+            rates: Rates::new(&self.measured.ledger, duration_s),
+            bytes: Bytes::from(&self.measured.sum),
+            connections: Connections::new(facts.requested, stats),
             response_time: SplitByOutcome::new(
-                &self.sum.succeeded_times.response_time,
-                &self.sum.failed_times.response_time,
+                &self.measured.sum.succeeded_times.response_time,
+                &self.measured.sum.failed_times.response_time,
             ),
-            schedule_lag: (&both(&self.sum)).into(),
+            schedule_lag: (&both(&self.measured.sum)).into(),
             worker_lag: (&stats.worker_lag).into(),
             cpu_mean: self.cpu_mean(),
             cpu_peak: self.cpu_peak(),
@@ -255,6 +302,12 @@ impl Rates {
     }
 }
 
+impl Rates {
+    pub(super) const fn aiming_at(self, target: Option<f64>) -> Self {
+        Self { target, ..self }
+    }
+}
+
 impl From<&RequestStats> for Bytes {
     fn from(stats: &RequestStats) -> Self {
         Self { out: stats.bytes_out, received: stats.bytes_in }
@@ -262,11 +315,11 @@ impl From<&RequestStats> for Bytes {
 }
 
 impl Connections {
-    /// `connections` and `requests` as planned: a connection without a request is never asked for.
-    pub(super) fn new(connections: u64, requests: Option<u64>, stats: &Stats) -> Self {
+    /// `requested`: how many the plan wants to have been made.
+    pub(super) fn new(requested: u64, stats: &Stats) -> Self {
         let made = &stats.connections;
         Self {
-            requested: requests.map_or(connections, |requests| requests.min(connections)),
+            requested,
             established: made.established,
             opened: made.opened,
             failed: made.failed,

@@ -3,117 +3,101 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{
-    Bytes, Connections, Distribution, ErrorRow, Ledger, Model, PhaseRow, PlanInfo, Rates, Report,
-    RequestRow, RunFacts, RunInfo, SCHEMA, Skew, SplitByOutcome, StatusRow,
-    agents::{Agent, never_started},
+    Bytes, Connections, Distribution, ErrorRow, Ledger, PlanInfo, Rates, Report, RequestRow,
+    RunFacts, RunInfo, SCHEMA, Skew, SplitByOutcome, StatusRow,
+    agents::Agent,
     ledger::{Ending, Findings},
+    phases,
     series::series,
     verdict,
 };
 use crate::{
     outcome::ErrorClass,
-    plan::{ClosedLoad, Load},
-    stats::{AgentTotals, Histogram, IntervalTotals, RequestStats, Stats, Times, Totals},
+    plan::Request,
+    stats::{AgentTotals, Histogram, RequestStats, Stats, Times, Totals},
 };
-
-/// The name of the one phase of a plan without phases.
-const ONLY_PHASE: &str = "main";
 
 /// The report of a run, finished or under way.
 pub fn build(facts: &RunFacts, totals: &Totals) -> Report {
-    let Load::Closed(load) = &facts.plan.workload.load;
+    let workload = &facts.plan.workload;
     let nothing = AgentTotals::default();
     let agents = Agent::all(facts, totals, &nothing);
     let fleet = totals.fleet();
-    let sum = fleet.total();
-    let duration_s = duration_s(totals);
-    let ledger = total_ledger(facts, load, &agents);
-    let mut findings = balance(totals, &agents, &ledger, &sum);
+    let phases = phases::accounts(facts, &agents, &fleet);
+    let measured = phases::measured_requests(&phases, workload.requests.len());
+    let mut sum = RequestStats::default();
+    measured.iter().for_each(|request| sum.add(request));
+    let duration_s = phases::duration_s(&phases);
+    let ledger = phases::ledger(phases::measured(&phases));
+    let total_ledger = phases::ledger(phases.iter());
+    let mut findings = balance(facts, totals, &agents, &phases, &fleet);
+    findings.balance(None, &ledger, &sum);
 
-    let requests = request_rows(facts, &fleet, &ledger, duration_s, &mut findings);
     let series = series(totals);
     let seconds =
         |of: fn(&super::SeriesRow) -> u64| series.iter().map(of).fold(0, u64::saturating_add);
     for (what, total, by_second) in [
-        ("started", ledger.started, seconds(|row| row.started)),
-        ("succeeded", ledger.succeeded, seconds(|row| row.succeeded)),
-        ("failed", ledger.failed, seconds(|row| row.failed)),
+        ("started", total_ledger.started, seconds(|row| row.started)),
+        ("succeeded", total_ledger.succeeded, seconds(|row| row.succeeded)),
+        ("failed", total_ledger.failed, seconds(|row| row.failed)),
     ] {
         findings.same(None, (what, total), ("its sum over the seconds", by_second));
     }
 
-    let split = |time: fn(&Times) -> &Histogram| {
-        SplitByOutcome::new(time(&sum.succeeded_times), time(&sum.failed_times))
-    };
-    let response_time = split(|times| &times.response_time);
+    let several = phases.len() > 1 && workload.requests.len() > 1;
+    let rows = phases.iter().map(|phase| phase.row(&workload.requests, several));
+    let connections = workload.peak_connections();
     let mut report = Report {
         schema: SCHEMA.to_owned(),
         run: run_info(facts),
-        plan: plan_info(facts, load),
+        plan: plan_info(facts),
         verdict: verdict::of(Vec::new()),
-        model: Model::Closed,
+        model: phases::model_of(&phases),
         duration_s,
         start_skew: start_skew(&agents),
-        rates: Rates::new(&ledger, duration_s),
+        rates: Rates::new(&ledger, duration_s).aiming_at(phases::target(phases::measured(&phases))),
         bytes: Bytes::from(&sum),
-        connections: Connections::new(load.connections, load.requests, &fleet),
-        service_time: split(|times| &times.service_time),
-        schedule_lag: split(|times| &times.schedule_lag),
-        ttfb: split(|times| &times.ttfb),
+        connections: Connections::new(workload.requested_connections(), &fleet),
+        response_time: split(&sum, |times| &times.response_time),
+        service_time: split(&sum, |times| &times.service_time),
+        schedule_lag: split(&sum, |times| &times.schedule_lag),
+        ttfb: split(&sum, |times| &times.ttfb),
         connect: (&fleet.connections.connect).into(),
         // No handshake is made: requests are plain HTTP.
         tls: Distribution::from(&Histogram::default()),
         worker_lag: (&fleet.worker_lag).into(),
         status: status_rows(&sum),
         errors: error_rows(&sum),
-        requests,
-        phases: vec![PhaseRow {
-            name: ONLY_PHASE.to_owned(),
-            measured: true,
-            duration_s,
-            ledger: ledger.clone(),
-            rates: Rates::new(&ledger, duration_s),
-            response_time: response_time.clone(),
-        }],
-        agents: agents.iter().map(|agent| agent.row(load.connections, duration_s)).collect(),
-        response_time,
+        requests: request_rows(&workload.requests, &measured, &ledger, duration_s),
+        phases: rows.collect(),
+        agents: agents.iter().map(|agent| agent.row(connections, duration_s)).collect(),
         ledger,
+        total_ledger,
         series,
     };
     report.verdict = verdict::judge(&report, &agents, findings);
     report
 }
 
-/// To the end of the last interval with load in it.
-fn duration_s(totals: &Totals) -> f64 {
-    let intervals = totals.agents().values().flat_map(|agent| agent.intervals.values());
-    let active: Vec<&IntervalTotals> = intervals.filter(|interval| interval.is_active()).collect();
-    let end = active.iter().map(|interval| interval.interval.to_ns.max(1)).max();
-    end.map_or(0.0, |end| end as f64 / 1e9)
+/// A distribution of times, by how the requests ended.
+pub(super) fn split(sum: &RequestStats, time: fn(&Times) -> &Histogram) -> SplitByOutcome {
+    SplitByOutcome::new(time(&sum.succeeded_times), time(&sum.failed_times))
 }
 
-fn total_ledger(facts: &RunFacts, load: &ClosedLoad, agents: &[Agent<'_>]) -> Ledger {
-    let Some((first, rest)) = agents.split_first() else {
-        // Nobody was given anything.
-        let rest = Some(never_started(facts.outcome));
-        return Ledger::new(
-            load.requests,
-            &RequestStats::default(),
-            Ending { rest, in_flight: None },
-        );
-    };
-    let mut ledger = first.ledger.clone();
-    for agent in rest {
-        ledger.add(&agent.ledger);
-    }
-    ledger.planned = load.requests;
-    ledger
-}
-
-fn balance(totals: &Totals, agents: &[Agent<'_>], total: &Ledger, sum: &RequestStats) -> Findings {
+fn balance(
+    facts: &RunFacts,
+    totals: &Totals,
+    agents: &[Agent<'_>],
+    phases: &[phases::Account<'_>],
+    fleet: &Stats,
+) -> Findings {
     let mut findings = Findings::default();
     for agent in agents {
-        findings.balance(Some(agent.facts.name.as_str()), &agent.ledger, &agent.sum);
+        let name = Some(agent.facts.name.as_str());
+        findings.balance(name, &agent.all.ledger, &agent.all.sum);
+        for (phase, account) in phases.iter().zip(&agent.phases) {
+            findings.unplanned(name, &phase.plan.name, &account.ledger);
+        }
         agent.missing(&mut findings);
     }
     for name in totals.agents().keys() {
@@ -121,32 +105,42 @@ fn balance(totals: &Totals, agents: &[Agent<'_>], total: &Ledger, sum: &RequestS
             findings.add(Some(name.as_str()), "it handed in numbers and had no share".to_owned());
         }
     }
-    findings.balance(None, total, sum);
+    for phase in phases {
+        phase.balance(&mut findings);
+    }
+    let sum = fleet.total();
+    let rows = phases::ledger(phases.iter());
     for (what, rows, all) in [
-        ("started", total.started, sum.started),
-        ("succeeded", total.succeeded, sum.succeeded),
-        ("failed", total.failed, sum.failed),
+        ("started", rows.started, sum.started),
+        ("succeeded", rows.succeeded, sum.succeeded),
+        ("failed", rows.failed, sum.failed),
     ] {
-        findings.same(None, (what, all), ("its sum over the agents", rows));
+        findings.same(None, (what, all), ("its sum over the agents and phases", rows));
+    }
+    let workload = &facts.plan.workload;
+    let requests = fleet.phases.iter().map(|phase| phase.requests.len()).max().unwrap_or(0);
+    for (what, got, planned) in [
+        ("phases", fleet.phases.len(), workload.phases.len()),
+        ("requests", requests, workload.requests.len()),
+    ] {
+        if got > planned {
+            findings
+                .add(None, format!("there are numbers of {got} {what}, the plan has {planned}"));
+        }
     }
     findings
 }
 
-fn request_rows(
-    facts: &RunFacts,
-    fleet: &Stats,
+/// One row per request of the plan, of one phase or of several together.
+pub(super) fn request_rows(
+    requests: &[Request],
+    stats: &[RequestStats],
     total: &Ledger,
     duration_s: f64,
-    findings: &mut Findings,
 ) -> Vec<RequestRow> {
-    let requests = &facts.plan.workload.requests;
-    if fleet.requests.len() > requests.len() {
-        let (got, planned) = (fleet.requests.len(), requests.len());
-        findings.add(None, format!("there are numbers of {got} requests, the plan has {planned}"));
-    }
     let nothing = RequestStats::default();
     let rows = requests.iter().enumerate().map(|(index, request)| {
-        let stats = fleet.requests.get(index).unwrap_or(&nothing);
+        let stats = stats.get(index).unwrap_or(&nothing);
         let mut ledger = Ledger::new(None, stats, Ending::default());
         if requests.len() == 1 {
             ledger.planned = total.planned;
@@ -156,15 +150,12 @@ fn request_rows(
             // The requests of a plan share one count: how much of it each would have had is not known.
             ledger.not_started_by_reason.clear();
         }
-        let times = |of: fn(&Times) -> &Histogram| {
-            SplitByOutcome::new(of(&stats.succeeded_times), of(&stats.failed_times))
-        };
         RequestRow {
             name: request.name.clone(),
             rates: Rates::new(&ledger, duration_s),
             bytes: Bytes::from(stats),
-            response_time: times(|times| &times.response_time),
-            service_time: times(|times| &times.service_time),
+            response_time: split(stats, |times| &times.response_time),
+            service_time: split(stats, |times| &times.service_time),
             status: status_rows(stats),
             errors: error_rows(stats),
             ledger,
@@ -173,7 +164,7 @@ fn request_rows(
     rows.collect()
 }
 
-fn status_rows(stats: &RequestStats) -> Vec<StatusRow> {
+pub(super) fn status_rows(stats: &RequestStats) -> Vec<StatusRow> {
     let rows = stats.statuses.iter().map(|(code, count)| StatusRow {
         code: *code,
         count: count.succeeded.saturating_add(count.failed),
@@ -182,7 +173,7 @@ fn status_rows(stats: &RequestStats) -> Vec<StatusRow> {
     rows.collect()
 }
 
-fn error_rows(stats: &RequestStats) -> Vec<ErrorRow> {
+pub(super) fn error_rows(stats: &RequestStats) -> Vec<ErrorRow> {
     let counted = ErrorClass::ALL.into_iter().filter(|class| stats.errors[*class as usize] > 0);
     let rows = counted.map(|class| ErrorRow {
         class: class.name().to_owned(),
@@ -223,20 +214,15 @@ fn rfc3339(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time.clamp(UNIX_EPOCH, last)).to_string()
 }
 
-fn plan_info(facts: &RunFacts, load: &ClosedLoad) -> PlanInfo {
-    let plan = &facts.plan;
+fn plan_info(facts: &RunFacts) -> PlanInfo {
+    let (plan, workload) = (&facts.plan, &facts.plan.workload);
     PlanInfo {
         name: plan.name.clone(),
         sha256: facts.plan_sha256.clone(),
-        url: plan
-            .workload
-            .requests
-            .first()
-            .map(|request| request.url.to_string())
-            .unwrap_or_default(),
-        connections: load.connections,
-        requests: load.requests,
-        duration_s: load.duration.map(|duration| duration.as_secs_f64()),
+        url: workload.requests.first().map(|request| request.url.to_string()).unwrap_or_default(),
+        connections: workload.peak_connections(),
+        requests: workload.planned_requests(),
+        duration_s: workload.ends_at().map(|end| end.as_secs_f64()),
         on_loss: plan.agents.on_loss.name().to_owned(),
     }
 }

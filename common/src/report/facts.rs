@@ -43,10 +43,12 @@ pub struct AgentFacts {
     pub hostname: String,
     /// Its worker threads.
     pub workers: u32,
-    /// Its share of the connections.
+    /// Its share of the most connections that may be open at one instant.
     pub connections: u64,
-    /// Its share of the requests; `None` when the plan has no count.
-    pub requests: Option<u64>,
+    /// How many of them must have been made when all has gone well.
+    pub requested: u64,
+    /// Its share of the requests of each phase, in the plan's order; `None` in a phase without a count.
+    pub planned: Vec<Option<u64>>,
     /// Why it did not report ready, in words; `None` if it did.
     pub not_ready: Option<String>,
     /// When and on what evidence it was lost; `None` if it was not.

@@ -49,6 +49,11 @@ impl Ledger {
         }
     }
 
+    /// The accounts of nothing, to add others to.
+    pub(super) fn nothing() -> Self {
+        Self { planned: Some(0), not_started: Some(0), ..Self::default() }
+    }
+
     /// Adds another's accounts.
     pub(super) fn add(&mut self, other: &Self) {
         self.planned = sum(self.planned, other.planned);
@@ -102,19 +107,23 @@ impl Findings {
         }
     }
 
+    /// In a phase without a count, nothing can be left over of it.
+    pub(super) fn unplanned(&mut self, agent: Option<&str>, phase: &str, ledger: &Ledger) {
+        let unplanned = sum_of(ledger.not_started_by_reason.values());
+        if ledger.planned.is_none() && unplanned > 0 {
+            let unplanned = Count(unplanned);
+            let text = format!(
+                "{unplanned} requests were not started of phase {phase:?}, which has no count"
+            );
+            self.add(agent, text);
+        }
+    }
+
     /// The balances of one ledger, and of the numbers it was made from.
     pub(super) fn balance(&mut self, agent: Option<&str>, ledger: &Ledger, stats: &RequestStats) {
         if let (Some(planned), Some(not_started)) = (ledger.planned, ledger.not_started) {
             let sum = ledger.started.saturating_add(not_started);
             self.same(agent, ("planned", planned), ("started + not_started", sum));
-        } else {
-            let unplanned = sum_of(ledger.not_started_by_reason.values());
-            if unplanned > 0 {
-                let unplanned = Count(unplanned);
-                let text =
-                    format!("{unplanned} requests were not started of a plan without a count");
-                self.add(agent, text);
-            }
         }
         let sum = ledger.completed.saturating_add(ledger.in_flight_at_end);
         self.same(agent, ("started", ledger.started), ("completed + in_flight_at_end", sum));
@@ -203,7 +212,10 @@ mod tests {
         let table: [(Change, &str); 8] = [
             (|stats| stats.started = 5, "planned is 9, but started + not_started is 10"),
             (|stats| stats.started = 2, "started is 2, but completed + in_flight_at_end is 3"),
-            (|stats| stats.not_started = [0; 6], "planned is 9, but started + not_started is 4"),
+            (
+                |stats| stats.not_started = [0; NotStarted::ALL.len()],
+                "planned is 9, but started + not_started is 4",
+            ),
             (
                 |stats| stats.succeeded = 2,
                 "succeeded is 2, but successes by status is 1; succeeded is 2, but the number of their response times is 1",
@@ -242,7 +254,7 @@ mod tests {
     #[test]
     fn a_plan_without_a_count_plans_nothing() {
         let mut stats = stats();
-        stats.not_started = [0; 6];
+        stats.not_started = [0; NotStarted::ALL.len()];
         let ledger = Ledger::new(None, &stats, Ending { rest: Some(PENDING), in_flight: None });
         assert_eq!((ledger.planned, ledger.not_started), (None, None));
         assert!(ledger.not_started_by_reason.is_empty());

@@ -9,6 +9,7 @@ mod facts;
 mod ledger;
 mod model;
 mod names;
+mod phases;
 mod series;
 mod verdict;
 

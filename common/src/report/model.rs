@@ -25,13 +25,15 @@ pub struct Report {
     pub verdict: Verdict,
     /// Which load model made the load.
     pub model: Model,
-    /// From the agreed start to the end of the last interval in which a request began, ended or was in flight, in
-    /// seconds; 0 when there was none. Every rate is a count divided by this.
+    /// For how long the measured phases were at work, in seconds: from the start of each to its end or the end of its last
+    /// request, whichever is later; time that two of them share counts once. Every rate is a count divided by this.
     pub duration_s: f64,
     /// How far apart the agents started; null unless two agents said when.
     pub start_skew: Option<Skew>,
-    /// The accounts of the run.
+    /// The accounts of the measured phases, as all figures up to `requests` are, but for connections.
     pub ledger: Ledger,
+    /// The accounts of all phases, warm-ups included: what the target saw.
+    pub total_ledger: Ledger,
     /// Per second, over `duration_s`.
     pub rates: Rates,
     /// Bytes on the wire, heads included.
@@ -58,7 +60,7 @@ pub struct Report {
     pub errors: Vec<ErrorRow>,
     /// One row per request of the plan.
     pub requests: Vec<RequestRow>,
-    /// One row per phase of the plan.
+    /// One row per phase of the plan, warm-ups included.
     pub phases: Vec<PhaseRow>,
     /// One row per agent, lost ones included, by name.
     pub agents: Vec<AgentRow>,
@@ -113,11 +115,11 @@ pub struct PlanInfo {
     pub sha256: String,
     /// The first request's URL.
     pub url: String,
-    /// Planned connections.
+    /// Most connections planned at one instant, in all phases: those that work and those that are held.
     pub connections: u64,
-    /// Planned requests; null when only a duration is planned.
+    /// Planned requests of all phases; null when one of them has no count.
     pub requests: Option<u64>,
-    /// Planned duration in seconds; null when only a count is planned.
+    /// Planned end of the last phase, seconds since the start; null when only a count ends it.
     pub duration_s: Option<f64>,
     /// What happens when an agent is lost.
     pub on_loss: String,
@@ -193,8 +195,12 @@ pub enum ReasonCode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
-    /// A fixed number of connections, each sends after its last response.
+    /// Connections that each send after their last response.
     Closed,
+    /// Requests that start on a schedule.
+    Open,
+    /// Some measured phases are closed, others open.
+    Mixed,
 }
 
 /// How far apart the agents started.
@@ -209,7 +215,7 @@ pub struct Skew {
 
 /// Accounts. `planned = started + not_started`, `started = completed + in_flight_at_end`,
 /// `completed = succeeded + failed`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ledger {
     /// Null when the plan has no count.
@@ -234,7 +240,7 @@ pub struct Ledger {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rates {
-    /// What the plan wants; null in the closed model.
+    /// What the plan wants started: planned requests over planned time; null where the closed model is in it.
     pub target: Option<f64>,
     /// Begun.
     pub started: f64,
@@ -259,7 +265,8 @@ pub struct Bytes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connections {
-    /// The plan's number, or the number of requests where that is smaller.
+    /// How many the plan wants to have been made: those of the closed model (or its requests, where they are fewer) and
+    /// those that are held, at their peak. The open model opens as many as it needs and asks for none.
     pub requested: u64,
     /// Connection slots that ever had a working connection.
     pub established: u64,
@@ -367,16 +374,36 @@ pub struct RequestRow {
 pub struct PhaseRow {
     /// Its name; a plan without phases has one, called `main`.
     pub name: String,
-    /// Whether its requests are in the report's distributions.
+    /// Whether its requests are in the report's distributions and rates.
     pub measured: bool,
-    /// How long it took, in seconds.
+    /// Its load model.
+    pub model: Model,
+    /// When it starts, seconds since the start of the run.
+    pub starts_at_s: f64,
+    /// Planned duration in seconds; null when only a count is planned.
+    pub planned_duration_s: Option<f64>,
+    /// For how long it was at work, in seconds: to its end or the end of its last request, whichever is later.
     pub duration_s: f64,
     /// Its accounts.
     pub ledger: Ledger,
     /// Its rates, over its duration.
     pub rates: Rates,
+    /// Its bytes.
+    pub bytes: Bytes,
     /// Its response times.
     pub response_time: SplitByOutcome,
+    /// Its service times.
+    pub service_time: SplitByOutcome,
+    /// Its schedule lag.
+    pub schedule_lag: SplitByOutcome,
+    /// Its times to the first byte.
+    pub ttfb: SplitByOutcome,
+    /// Its responses by status code.
+    pub status: Vec<StatusRow>,
+    /// Its failures without a response.
+    pub errors: Vec<ErrorRow>,
+    /// One row per request; empty unless the plan has several phases and several requests: the rows would be copies.
+    pub requests: Vec<RequestRow>,
 }
 
 /// One agent.
@@ -391,7 +418,7 @@ pub struct AgentRow {
     pub hostname: String,
     /// Its worker threads.
     pub workers: u32,
-    /// Its part of the plan's connections, 0 to 1.
+    /// Its part of the plan's connections at their peak, 0 to 1.
     pub share: f64,
     /// How its part ended.
     pub state: AgentState,
@@ -399,7 +426,7 @@ pub struct AgentRow {
     pub detail: Option<String>,
     /// When it was lost, seconds since the start; null if it was not.
     pub lost_at_s: Option<f64>,
-    /// Its accounts.
+    /// Its accounts of the measured phases.
     pub ledger: Ledger,
     /// Its rates, over the run's duration: the agents' rates add up to the run's.
     pub rates: Rates,

@@ -28,7 +28,7 @@ macro_rules! names {
 
 names! {
     VerdictStatus { Valid => "valid", Degraded => "degraded", Invalid => "invalid" }
-    Model { Closed => "closed" }
+    Model { Closed => "closed", Open => "open", Mixed => "mixed" }
     RunOutcome {
         Running => "running",
         Finished => "finished",

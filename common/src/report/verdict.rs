@@ -236,8 +236,9 @@ impl Reasons {
         if !seen || p99 <= WORKER_LAG_NS {
             return;
         }
-        let mut response_time = agent.sum.succeeded_times.response_time.clone();
-        response_time.add(&agent.sum.failed_times.response_time);
+        let sum = &agent.all.sum;
+        let mut response_time = sum.succeeded_times.response_time.clone();
+        response_time.add(&sum.failed_times.response_time);
         let median = response_time.quantile(0.5);
         let (status, text) = match median {
             // Like with like: a closed load that uses its machine up has some late ticks, and that is no fault of the
@@ -335,14 +336,14 @@ impl Reasons {
         };
         let by_agent: Vec<(&str, u64)> = agents
             .iter()
-            .map(|agent| (agent.facts.name.as_str(), faults(&agent.sum.errors)))
+            .map(|agent| (agent.facts.name.as_str(), faults(&agent.all.sum.errors)))
             .filter(|(_, count)| *count > 0)
             .collect();
         let count = sum_of(by_agent.iter().map(|(_, count)| count));
         if count == 0 {
             return;
         }
-        let share = count as f64 / report.ledger.started.max(1) as f64;
+        let share = count as f64 / report.total_ledger.started.max(1) as f64;
         let status = if share >= LOCAL_LIMITS_INVALID { Invalid } else { Degraded };
         let mut parts: Vec<String> = by_agent
             .iter()

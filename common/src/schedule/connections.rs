@@ -116,6 +116,23 @@ impl ConnectionProfile {
         Ok(Self { shape: Shape::Steps(timed) })
     }
 
+    /// The number and the ramp-up in nanoseconds, where it was made by [`constant`](Self::constant).
+    pub fn opened(&self) -> Option<(u64, u64)> {
+        match self.shape {
+            Shape::Opened { connections, ramp_up_ns } => Some((connections, ramp_up_ns)),
+            Shape::Steps(_) => None,
+        }
+    }
+
+    /// Its steps, where it was made of [`steps`](Self::steps); else none.
+    pub fn step_list(&self) -> impl Iterator<Item = ConnectionStep> {
+        let steps = match &self.shape {
+            Shape::Opened { .. } => &[][..],
+            Shape::Steps(steps) => steps,
+        };
+        steps.iter().map(|step| step.step)
+    }
+
     /// The highest number of connections at any time: how many lanes there are.
     pub fn peak(&self) -> u64 {
         match &self.shape {

@@ -59,6 +59,15 @@ impl Interleave {
     /// The most indices that are dealt.
     pub const MAX_TOTAL: u64 = 1 << 62;
 
+    /// The indices `0..count` in one hand.
+    ///
+    /// # Panics
+    /// When `count` is more than [`Self::MAX_TOTAL`].
+    pub fn whole(count: u64) -> Self {
+        let groups = [Group { each: count, agents: 1 }];
+        Self::seat(groups.into(), 0).expect("at most the largest total")
+    }
+
     /// Deals the indices `0..(sum of counts)`: agent `i` gets `counts[i]` of them. In the order of `counts`.
     ///
     /// # Errors

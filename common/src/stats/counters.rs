@@ -220,11 +220,60 @@ pub struct ConnectionStats {
     pub connect: Histogram,
 }
 
+/// The accounts of one phase of the plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PhaseStats {
+    /// One entry per request of the plan.
+    pub requests: Vec<RequestStats>,
+    /// Gaps between the actual starts of an open load, in billionths of the gap that was intended (uniform arrivals) or of
+    /// the mean gap (Poisson arrivals): 1,000,000,000 is exactly as planned. Empty in the closed model.
+    pub gaps: Histogram,
+    /// The latest instant at which this phase was at work, in nanoseconds on the run's timeline; 0: never. Its end by the
+    /// plan, or the end of its last request, whichever is later. Not a sum: the maximum counts.
+    pub until_ns: u64,
+}
+
+impl PhaseStats {
+    fn new(requests: usize) -> Self {
+        Self { requests: vec![RequestStats::default(); requests], ..Self::default() }
+    }
+
+    fn add(&mut self, other: &Self) {
+        if self.requests.len() < other.requests.len() {
+            self.requests.resize_with(other.requests.len(), RequestStats::default);
+        }
+        for (ours, theirs) in self.requests.iter_mut().zip(&other.requests) {
+            ours.add(theirs);
+        }
+        self.gaps.add(&other.gaps);
+        self.until_ns = self.until_ns.max(other.until_ns);
+    }
+
+    fn clear(&mut self) {
+        self.requests.iter_mut().for_each(RequestStats::clear);
+        self.gaps.clear();
+        self.until_ns = 0;
+    }
+
+    /// The sum over all requests.
+    pub fn total(&self) -> RequestStats {
+        sum(&self.requests)
+    }
+}
+
+fn sum<'a>(requests: impl IntoIterator<Item = &'a RequestStats>) -> RequestStats {
+    let mut total = RequestStats::default();
+    for request in requests {
+        total.add(request);
+    }
+    total
+}
+
 /// All accounts of one stretch of time, of one worker, one agent or the fleet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// One entry per request of the plan.
-    pub requests: Vec<RequestStats>,
+    /// One entry per phase of the plan.
+    pub phases: Vec<PhaseStats>,
     /// Connections.
     pub connections: ConnectionStats,
     /// How late the workers' periodic ticks ran: the generator's own slowness, whatever the target does.
@@ -232,9 +281,9 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Empty accounts for a plan of `requests` requests.
-    pub fn new(requests: usize) -> Self {
-        Self { requests: vec![RequestStats::default(); requests], ..Self::default() }
+    /// Empty accounts for a plan of `phases` phases and `requests` requests.
+    pub fn new(phases: usize, requests: usize) -> Self {
+        Self { phases: vec![PhaseStats::new(requests); phases], ..Self::default() }
     }
 
     /// Adds a later (or earlier) stretch of the same agent or worker: the peak is the higher of the two.
@@ -252,10 +301,10 @@ impl Stats {
     }
 
     fn add_sums(&mut self, other: &Self) {
-        if self.requests.len() < other.requests.len() {
-            self.requests.resize_with(other.requests.len(), RequestStats::default);
+        if self.phases.len() < other.phases.len() {
+            self.phases.resize_with(other.phases.len(), PhaseStats::default);
         }
-        for (ours, theirs) in self.requests.iter_mut().zip(&other.requests) {
+        for (ours, theirs) in self.phases.iter_mut().zip(&other.phases) {
             ours.add(theirs);
         }
         add(&mut self.connections.opened, other.connections.opened);
@@ -268,21 +317,15 @@ impl Stats {
 
     /// Forgets everything and keeps the histograms' memory.
     pub fn clear(&mut self) {
-        for request in &mut self.requests {
-            request.clear();
-        }
+        self.phases.iter_mut().for_each(PhaseStats::clear);
         let mut connect = std::mem::take(&mut self.connections.connect);
         connect.clear();
         self.connections = ConnectionStats { connect, ..ConnectionStats::default() };
         self.worker_lag.clear();
     }
 
-    /// The sum over all requests.
+    /// The sum over all requests of all phases.
     pub fn total(&self) -> RequestStats {
-        let mut total = RequestStats::default();
-        for request in &self.requests {
-            total.add(request);
-        }
-        total
+        sum(self.phases.iter().flat_map(|phase| &phase.requests))
     }
 }

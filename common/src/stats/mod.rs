@@ -11,7 +11,8 @@ mod snapshot;
 mod totals;
 
 pub use counters::{
-    ConnectionStats, EXAMPLE_BYTES, Example, RequestStats, Sample, Stats, StatusCount, Times,
+    ConnectionStats, EXAMPLE_BYTES, Example, PhaseStats, RequestStats, Sample, Stats, StatusCount,
+    Times,
 };
 pub use encoding::HistogramError;
 pub use histogram::{Histogram, SHAPE};

@@ -81,7 +81,7 @@ impl IntervalTotals {
             succeeded: 0,
             failed: 0,
         };
-        for request in &snapshot.stats.requests {
+        for request in snapshot.stats.phases.iter().flat_map(|phase| &phase.requests) {
             interval.started = interval.started.saturating_add(request.started);
             interval.succeeded = interval.succeeded.saturating_add(request.succeeded);
             interval.failed = interval.failed.saturating_add(request.failed);
@@ -125,7 +125,7 @@ impl Totals {
     fn add_second(&mut self, second: u64, stats: &Stats) {
         self.widen(second);
         let mut response_time = Histogram::default();
-        for request in &stats.requests {
+        for request in stats.phases.iter().flat_map(|phase| &phase.requests) {
             response_time.add(&request.succeeded_times.response_time);
             response_time.add(&request.failed_times.response_time);
         }

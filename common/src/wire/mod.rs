@@ -7,15 +7,26 @@
 
 mod capacity;
 mod error;
+mod phase;
 mod snapshot;
 mod stats;
 mod workload;
 
+use crate::schedule::Rate;
 pub use error::WireError;
 pub use snapshot::{decode_snapshot, encode_snapshot};
 
 /// Most requests in a plan. Each has its own histograms, about 190 KiB each once used.
 pub const MAX_REQUESTS: usize = 256;
+
+/// Most phases of a plan.
+pub const MAX_PHASES: usize = 100;
+
+/// Most pairs of a phase and a request. Each has its own histograms.
+pub const MAX_ROWS: usize = 2_000;
+
+/// Most addresses to connect to instead of the URL's.
+pub const MAX_CONNECT_TO: usize = 1_000;
 
 /// Largest count of anything in one message: more than any plan asks for, and small enough that thousands of them
 /// can be added.
@@ -33,6 +44,14 @@ fn count(field: &str, count: u64) -> Result<u64, WireError> {
     } else {
         Err(WireError::new(field, format!("at most {MAX_COUNT}, got {count}")))
     }
+}
+
+fn unknown(field: &str, number: i32) -> WireError {
+    WireError::new(field, format!("a value known to this version, got number {number}"))
+}
+
+fn rate(field: &str, micro: u64) -> Result<Rate, WireError> {
+    Rate::from_micro(micro).map_err(|error| WireError::new(field, error))
 }
 
 fn cut(mut text: String, bytes: usize) -> String {

@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 
 use inrush_proto::v1;
 
-use super::{MAX_REQUESTS, WireError, count, cut};
+use super::{MAX_PHASES, MAX_REQUESTS, MAX_ROWS, MAX_TIMELINE_NS, WireError, count, cut};
 use crate::{
     outcome::{ErrorClass, NotStarted},
     stats::{
-        ConnectionStats, EXAMPLE_BYTES, Example, Histogram, RequestStats, Stats, StatusCount, Times,
+        ConnectionStats, EXAMPLE_BYTES, Example, Histogram, PhaseStats, RequestStats, Stats,
+        StatusCount, Times,
     },
 };
 
 impl From<&Stats> for v1::Stats {
     fn from(stats: &Stats) -> Self {
         Self {
-            requests: stats.requests.iter().map(v1::RequestStats::from).collect(),
+            phases: stats.phases.iter().map(v1::PhaseStats::from).collect(),
             connections: Some((&stats.connections).into()),
             worker_lag: histogram(&stats.worker_lag),
         }
@@ -26,22 +27,57 @@ impl TryFrom<v1::Stats> for Stats {
     type Error = WireError;
 
     fn try_from(message: v1::Stats) -> Result<Self, WireError> {
-        let given = message.requests.len();
-        if given > MAX_REQUESTS {
-            let expected = format!("at most {MAX_REQUESTS} requests, got {given}");
-            return Err(WireError::new("requests", expected));
-        }
-        let requests = message.requests.into_iter().enumerate().map(|(index, request)| {
-            RequestStats::try_from(request).map_err(|error| error.element("requests", index))
+        at_most("phases", message.phases.len(), MAX_PHASES)?;
+        let rows = message.phases.iter().map(|phase| phase.requests.len()).sum();
+        at_most("phases", rows, MAX_ROWS)?;
+        let phases = message.phases.into_iter().enumerate().map(|(index, phase)| {
+            PhaseStats::try_from(phase).map_err(|error| error.element("phases", index))
         });
         Ok(Self {
-            requests: requests.collect::<Result<_, _>>()?,
+            phases: phases.collect::<Result<_, _>>()?,
             connections: message
                 .connections
                 .unwrap_or_default()
                 .try_into()
                 .map_err(|error: WireError| error.under("connections"))?,
             worker_lag: from_histogram("worker_lag", message.worker_lag)?,
+        })
+    }
+}
+
+fn at_most(field: &str, given: usize, most: usize) -> Result<(), WireError> {
+    if given <= most {
+        return Ok(());
+    }
+    Err(WireError::new(field, format!("at most {most} rows, got {given}")))
+}
+
+impl From<&PhaseStats> for v1::PhaseStats {
+    fn from(stats: &PhaseStats) -> Self {
+        Self {
+            requests: stats.requests.iter().map(v1::RequestStats::from).collect(),
+            gaps: histogram(&stats.gaps),
+            until_ns: stats.until_ns,
+        }
+    }
+}
+
+impl TryFrom<v1::PhaseStats> for PhaseStats {
+    type Error = WireError;
+
+    fn try_from(message: v1::PhaseStats) -> Result<Self, WireError> {
+        at_most("requests", message.requests.len(), MAX_REQUESTS)?;
+        let requests = message.requests.into_iter().enumerate().map(|(index, request)| {
+            RequestStats::try_from(request).map_err(|error| error.element("requests", index))
+        });
+        if message.until_ns > MAX_TIMELINE_NS {
+            let expected = format!("at most {MAX_TIMELINE_NS}, got {}", message.until_ns);
+            return Err(WireError::new("until_ns", expected));
+        }
+        Ok(Self {
+            requests: requests.collect::<Result<_, _>>()?,
+            gaps: from_histogram("gaps", message.gaps)?,
+            until_ns: message.until_ns,
         })
     }
 }

@@ -5,22 +5,40 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Method, Uri};
 use inrush_proto::v1;
 
-use super::{MAX_REQUESTS, WireError, count};
+use super::{MAX_CONNECT_TO, MAX_PHASES, MAX_REQUESTS, MAX_ROWS, WireError, count, rate, unknown};
 use crate::{
-    plan::{ClosedLoad, Expect, Header, Load, Request, Workload},
+    plan::{ConnectionPolicy, Expect, Header, Phase, Request, Resolve, Workload},
+    schedule::Rate,
     units::nanos,
 };
 
 impl From<&Workload> for v1::Workload {
     fn from(workload: &Workload) -> Self {
-        let Load::Closed(closed) = &workload.load;
         Self {
             requests: workload.requests.iter().map(v1::Request::from).collect(),
-            load: Some(v1::workload::Load::Closed(closed.into())),
+            phases: workload.phases.iter().map(v1::Phase::from).collect(),
             timeout_ns: nanos(workload.timeout),
             connect_timeout_ns: nanos(workload.connect_timeout),
             grace_ns: nanos(workload.grace),
             give_up_after_ns: nanos(workload.give_up_after),
+            connections: Some((&workload.connections).into()),
+            seed: workload.seed,
+        }
+    }
+}
+
+impl From<&ConnectionPolicy> for v1::ConnectionPolicy {
+    fn from(policy: &ConnectionPolicy) -> Self {
+        let resolve = match policy.resolve {
+            Resolve::Once => v1::connection_policy::Resolve::Once,
+            Resolve::PerConnection => v1::connection_policy::Resolve::PerConnection,
+        };
+        Self {
+            requests_per_connection: policy.requests_per_connection,
+            opened_per_second_micro: policy.connect_rate.map(Rate::micro),
+            resolve: resolve.into(),
+            connect_to: policy.connect_to.clone(),
+            hold: policy.hold,
         }
     }
 }
@@ -45,43 +63,70 @@ impl From<&Request> for v1::Request {
     }
 }
 
-impl From<&ClosedLoad> for v1::ClosedLoad {
-    fn from(closed: &ClosedLoad) -> Self {
-        Self {
-            connections: closed.connections,
-            requests: closed.requests,
-            duration_ns: closed.duration.map(nanos),
-            ramp_up_ns: nanos(closed.ramp_up),
-            ordinal: closed.ordinal,
-            agents: closed.shares,
-        }
-    }
-}
-
 impl TryFrom<v1::Workload> for Workload {
     type Error = WireError;
 
     fn try_from(message: v1::Workload) -> Result<Self, WireError> {
-        let given = message.requests.len();
-        if !(1..=MAX_REQUESTS).contains(&given) {
-            let expected = format!("1 to {MAX_REQUESTS} requests, got {given}");
-            return Err(WireError::new("requests", expected));
-        }
+        let (requests, phases) = (message.requests.len(), message.phases.len());
+        rows("requests", requests, MAX_REQUESTS)?;
+        rows("phases", phases, MAX_PHASES)?;
+        rows("phases", phases.saturating_mul(requests), MAX_ROWS)?;
         let requests = message.requests.into_iter().enumerate().map(|(index, request)| {
             Request::try_from(request).map_err(|error| error.element("requests", index))
         });
-        let load = match message.load.ok_or_else(|| WireError::missing("load"))? {
-            v1::workload::Load::Closed(closed) => {
-                Load::Closed(closed.try_into().map_err(|error: WireError| error.under("closed"))?)
-            }
-        };
+        let phases = message.phases.into_iter().enumerate().map(|(index, phase)| {
+            Phase::try_from(phase).map_err(|error| error.element("phases", index))
+        });
         Ok(Self {
             requests: requests.collect::<Result<_, _>>()?,
-            load,
+            phases: phases.collect::<Result<_, _>>()?,
             timeout: positive("timeout_ns", message.timeout_ns)?,
             connect_timeout: positive("connect_timeout_ns", message.connect_timeout_ns)?,
             grace: Duration::from_nanos(message.grace_ns),
             give_up_after: positive("give_up_after_ns", message.give_up_after_ns)?,
+            connections: message
+                .connections
+                .ok_or_else(|| WireError::missing("connections"))?
+                .try_into()
+                .map_err(|error: WireError| error.under("connections"))?,
+            seed: message.seed,
+        })
+    }
+}
+
+fn rows(field: &str, given: usize, most: usize) -> Result<(), WireError> {
+    if (1..=most).contains(&given) {
+        return Ok(());
+    }
+    Err(WireError::new(field, format!("1 to {most} rows, got {given}")))
+}
+
+impl TryFrom<v1::ConnectionPolicy> for ConnectionPolicy {
+    type Error = WireError;
+
+    fn try_from(message: v1::ConnectionPolicy) -> Result<Self, WireError> {
+        use v1::connection_policy::Resolve as Wire;
+        let resolve = match Wire::try_from(message.resolve) {
+            Ok(Wire::Once) => Resolve::Once,
+            Ok(Wire::PerConnection) => Resolve::PerConnection,
+            Ok(Wire::Unspecified) | Err(_) => return Err(unknown("resolve", message.resolve)),
+        };
+        let requests_per_connection = message.requests_per_connection;
+        if requests_per_connection == Some(0) {
+            return Err(WireError::new("requests_per_connection", "at least 1, got 0"));
+        }
+        if message.connect_to.len() > MAX_CONNECT_TO {
+            let got = message.connect_to.len();
+            let expected = format!("at most {MAX_CONNECT_TO} addresses, got {got}");
+            return Err(WireError::new("connect_to", expected));
+        }
+        let rate = |micro| rate("opened_per_second_micro", micro);
+        Ok(Self {
+            requests_per_connection,
+            connect_rate: message.opened_per_second_micro.map(rate).transpose()?,
+            resolve,
+            connect_to: message.connect_to,
+            hold: count("hold", message.hold)?,
         })
     }
 }
@@ -153,31 +198,5 @@ impl TryFrom<v1::Header> for Header {
         let value = HeaderValue::from_bytes(&message.value)
             .map_err(|_| WireError::new("value", "a header value without control characters"))?;
         Ok(Self { name, value })
-    }
-}
-
-impl TryFrom<v1::ClosedLoad> for ClosedLoad {
-    type Error = WireError;
-
-    fn try_from(message: v1::ClosedLoad) -> Result<Self, WireError> {
-        if message.requests.is_none() && message.duration_ns.is_none() {
-            return Err(WireError::new("requests", "a count or a duration, got neither"));
-        }
-        if message.ordinal >= message.agents {
-            let expected =
-                format!("less than agents ({}), got {}", message.agents, message.ordinal);
-            return Err(WireError::new("ordinal", expected));
-        }
-        if message.connections == 0 && message.requests.is_some_and(|requests| requests > 0) {
-            return Err(WireError::new("connections", "at least 1 to make requests on, got 0"));
-        }
-        Ok(Self {
-            connections: count("connections", message.connections)?,
-            requests: message.requests.map(|requests| count("requests", requests)).transpose()?,
-            duration: message.duration_ns.map(Duration::from_nanos),
-            ramp_up: Duration::from_nanos(message.ramp_up_ns),
-            ordinal: message.ordinal,
-            shares: message.agents,
-        })
     }
 }

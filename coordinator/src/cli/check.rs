@@ -7,7 +7,7 @@ use std::{
 };
 
 use inrush_common::{
-    plan::{Expect, Load, OnLoss, Plan, STARTER},
+    plan::{ClosedLoad, Expect, Load, OnLoss, OpenLoad, Plan, STARTER},
     units::{Count, Nanos},
 };
 
@@ -76,7 +76,17 @@ fn summary(plan: &Plan) -> String {
         row("sends", format!("{} {}{body}", request.method, request.url));
         row("success", success(&request.expect));
     }
-    row("load", load(&workload.load));
+    for phase in &workload.phases {
+        let text = load(&phase.load);
+        match workload.phases.len() {
+            1 => row("load", text),
+            _ => {
+                let measured = if phase.measure { "" } else { ", not measured" };
+                let from = Nanos::from(phase.starts_at);
+                row("phase", format!("{}, from {from}{measured}: {text}", phase.name));
+            }
+        }
+    }
     row(
         "timeouts",
         format!(
@@ -95,8 +105,14 @@ fn summary(plan: &Plan) -> String {
 }
 
 fn load(load: &Load) -> String {
-    let Load::Closed(closed) = load;
-    let connections = Count(closed.connections);
+    match load {
+        Load::Closed(closed) => closed_load(closed),
+        Load::Open(open) => open_load(open),
+    }
+}
+
+fn closed_load(closed: &ClosedLoad) -> String {
+    let connections = Count(closed.profile.peak());
     let end = match (closed.requests, closed.duration) {
         (Some(requests), None) => format!("{} requests in all", Count(requests)),
         (None, Some(duration)) => format!("for {}", Nanos::from(duration)),
@@ -105,12 +121,25 @@ fn load(load: &Load) -> String {
         }
         (None, None) => "without end".to_owned(),
     };
-    let ramp = if closed.ramp_up.is_zero() {
-        String::new()
-    } else {
-        format!(", opened over {}", Nanos::from(closed.ramp_up))
+    let shape = match closed.profile.opened() {
+        Some((_, 0)) => format!("{connections} connections at a time"),
+        Some((_, ramp_up)) => {
+            format!("{connections} connections at a time, opened over {}", Nanos(ramp_up))
+        }
+        None => format!("up to {connections} connections at a time"),
     };
-    format!("closed model, {connections} connections at a time{ramp}; {end}")
+    format!("closed model, {shape}; {end}")
+}
+
+fn open_load(open: &OpenLoad) -> String {
+    format!(
+        "open model, {} requests over {}, {} arrivals, at most {} in flight, then {}",
+        Count(open.slots.count()),
+        Nanos(open.profile.duration_ns()),
+        open.arrivals.name(),
+        Count(open.max_in_flight),
+        open.on_overflow.name()
+    )
 }
 
 fn success(expect: &Expect) -> String {

@@ -10,10 +10,7 @@ use std::{
 };
 
 use inrush_agent::capacity::{Limits, available_memory, raise_file_limit};
-use inrush_common::{
-    plan::{Load, Plan},
-    report::Report,
-};
+use inrush_common::{plan::Plan, report::Report};
 use tempfile::TempDir;
 use tokio::{
     net::{TcpListener, lookup_host},
@@ -81,11 +78,8 @@ async fn fleet(plan: &Plan, agents: Option<u32>, workers: Option<u32>) -> Result
         process: limits.machine,
         memory_bytes: available_memory(),
     };
-    let Load::Closed(load) = &plan.workload.load;
     let wanted = Wanted {
-        connections: load
-            .requests
-            .map_or(load.connections, |requests| requests.min(load.connections)),
+        connections: plan.workload.peak_connections(),
         min_agents: plan.agents.min,
         agents,
         workers,

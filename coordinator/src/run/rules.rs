@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use inrush_common::{
     deadlines::ENGINE_ENDS_WITHIN,
-    plan::{Load, OnLoss, Plan},
+    plan::{OnLoss, Plan},
 };
 
 /// Beyond the plan's own grace: time for the agent's engine to end, and to send and store the last numbers.
@@ -27,10 +27,9 @@ impl Rules {
     /// The rules of a run of `plan`. `lease` is how long an agent may be unheard of, and so how late its last
     /// numbers may be.
     pub fn of(plan: &Plan, ready_within: Duration, lease: Duration) -> Self {
-        let Load::Closed(load) = &plan.workload.load;
         let grace = plan.workload.grace;
         let late = grace.saturating_add(lease).saturating_add(HAND_IN_MARGIN);
-        let ends_within = load.duration.map(|duration| duration.saturating_add(late));
+        let ends_within = plan.workload.ends_at().map(|duration| duration.saturating_add(late));
         Self { on_loss: plan.agents.on_loss, ready_within, grace, ends_within }
     }
 }

@@ -45,10 +45,12 @@ pub struct NewAgent {
     pub hostname: String,
     /// Its worker threads.
     pub workers: u32,
-    /// Its share of the connections.
+    /// Its share of the most connections that may be open at one instant.
     pub connections: u64,
-    /// Its share of the requests.
-    pub requests: Option<u64>,
+    /// How many of them must have been made when all has gone well.
+    pub requested: u64,
+    /// Its share of the requests of each phase, in the plan's order; `None` in a phase without a count.
+    pub planned: Vec<Option<u64>>,
 }
 
 /// Something to be written.
@@ -160,8 +162,8 @@ fn add_run(rows: &Connection, new: &NewRun) -> Result<Written, StoreError> {
 fn add_agents(rows: &Connection, run: &RunId, agents: &[NewAgent]) -> Result<(), StoreError> {
     let mut insert = rows.prepare(
         "INSERT INTO run_agents \
-         (run, agent, epoch, version, hostname, workers, connections, requests) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+         (run, agent, epoch, version, hostname, workers, connections, requested, planned) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
     for agent in agents {
         insert.execute(params![
@@ -172,7 +174,8 @@ fn add_agents(rows: &Connection, run: &RunId, agents: &[NewAgent]) -> Result<(),
             agent.hostname,
             agent.workers,
             agent.connections.cast_signed(),
-            agent.requests.map(u64::cast_signed),
+            agent.requested.cast_signed(),
+            serde_json::to_string(&agent.planned).expect("numbers have a JSON form"),
         ])?;
     }
     Ok(())

@@ -138,14 +138,16 @@ fn agents(rows: &Connection, run: &RunId) -> Result<Vec<AgentFacts>, StoreError>
         let evidence: Option<String> = row.get("lost_evidence")?;
         let offset: Option<i64> = row.get("clock_offset_ns")?;
         let bound: Option<i64> = row.get("clock_bound_ns")?;
-        let requests: Option<i64> = row.get("requests")?;
+        let planned: String = row.get("planned")?;
         Ok(AgentFacts {
             name: name("an agent", &row.get::<_, String>("agent")?)?,
             version: row.get("version")?,
             hostname: row.get("hostname")?,
             workers: row.get("workers")?,
             connections: row.get::<_, i64>("connections")?.cast_unsigned(),
-            requests: requests.map(i64::cast_unsigned),
+            requested: row.get::<_, i64>("requested")?.cast_unsigned(),
+            planned: serde_json::from_str(&planned)
+                .map_err(|error| StoreError::corrupt("an agent's planned requests", error))?,
             not_ready: row.get("not_ready")?,
             lost: at
                 .zip(evidence)

@@ -8,6 +8,7 @@ use super::StoreError;
 const VERSION: i64 = 1;
 
 /// Times are nanoseconds since the Unix epoch; unsigned 64-bit numbers are kept as the signed ones of the same bits.
+/// `planned` is a JSON array with a number or null for each phase.
 const TABLES: &str = "
 CREATE TABLE runs (
     run          TEXT PRIMARY KEY,
@@ -36,7 +37,8 @@ CREATE TABLE run_agents (
     hostname         TEXT NOT NULL,
     workers          INTEGER NOT NULL,
     connections      INTEGER NOT NULL,
-    requests         INTEGER,
+    requested        INTEGER NOT NULL,
+    planned          TEXT NOT NULL,
     not_ready        TEXT,
     lost_at_ns       INTEGER,
     lost_evidence    TEXT,

@@ -4,25 +4,82 @@
 pub struct Workload {
     #[prost(message, repeated, tag = "1")]
     pub requests: ::prost::alloc::vec::Vec<Request>,
+    #[prost(message, repeated, tag = "2")]
+    pub phases: ::prost::alloc::vec::Vec<Phase>,
     #[prost(uint64, tag = "3")]
     pub timeout_ns: u64,
     #[prost(uint64, tag = "4")]
     pub connect_timeout_ns: u64,
-    /// How long requests in flight may go on after a stop.
+    /// How long requests in flight may go on after the end of their phase or a stop.
     #[prost(uint64, tag = "5")]
     pub grace_ns: u64,
     /// An agent none of whose connection attempts worked for so long gives up.
     #[prost(uint64, tag = "6")]
     pub give_up_after_ns: u64,
-    #[prost(oneof = "workload::Load", tags = "2")]
-    pub load: ::core::option::Option<workload::Load>,
+    #[prost(message, optional, tag = "7")]
+    pub connections: ::core::option::Option<ConnectionPolicy>,
+    /// What everything random in the run is drawn from.
+    #[prost(fixed64, tag = "8")]
+    pub seed: u64,
 }
-/// Nested message and enum types in `Workload`.
-pub mod workload {
-    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
-    pub enum Load {
-        #[prost(message, tag = "2")]
-        Closed(super::ClosedLoad),
+/// How connections are made and kept.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ConnectionPolicy {
+    /// Unset: as many requests as come; 1: a connection per request.
+    #[prost(uint64, optional, tag = "1")]
+    pub requests_per_connection: ::core::option::Option<u64>,
+    /// Millionths of a connection per second that this agent may open; unset: no limit but that of attempts under way.
+    #[prost(uint64, optional, tag = "2")]
+    pub opened_per_second_micro: ::core::option::Option<u64>,
+    #[prost(enumeration = "connection_policy::Resolve", tag = "3")]
+    pub resolve: i32,
+    /// Addresses to connect to instead of the URL's, as "host:port".
+    #[prost(string, repeated, tag = "4")]
+    pub connect_to: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Connections that this agent keeps open and idle beside those that work.
+    #[prost(uint64, tag = "5")]
+    pub hold: u64,
+}
+/// Nested message and enum types in `ConnectionPolicy`.
+pub mod connection_policy {
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Resolve {
+        Unspecified = 0,
+        Once = 1,
+        PerConnection = 2,
+    }
+    impl Resolve {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "RESOLVE_UNSPECIFIED",
+                Self::Once => "RESOLVE_ONCE",
+                Self::PerConnection => "RESOLVE_PER_CONNECTION",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "RESOLVE_UNSPECIFIED" => Some(Self::Unspecified),
+                "RESOLVE_ONCE" => Some(Self::Once),
+                "RESOLVE_PER_CONNECTION" => Some(Self::PerConnection),
+                _ => None,
+            }
+        }
     }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -48,24 +105,247 @@ pub struct Header {
     #[prost(bytes = "bytes", tag = "2")]
     pub value: ::prost::bytes::Bytes,
 }
-/// This agent's share of a closed load.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Phase {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(bool, tag = "2")]
+    pub measure: bool,
+    /// Since the start of the run.
+    #[prost(uint64, tag = "3")]
+    pub starts_at_ns: u64,
+    #[prost(oneof = "phase::Load", tags = "4, 5")]
+    pub load: ::core::option::Option<phase::Load>,
+}
+/// Nested message and enum types in `Phase`.
+pub mod phase {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Load {
+        #[prost(message, tag = "4")]
+        Closed(super::ClosedLoad),
+        #[prost(message, tag = "5")]
+        Open(super::OpenLoad),
+    }
+}
+/// One agent's part of the indices 0, 1, 2, … of the whole fleet (arrivals of an open load, connections of a closed one),
+/// dealt so that each agent's are spread evenly.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Interleave {
+    /// How many agents get how many, in the order of their places; each count once.
+    #[prost(message, repeated, tag = "1")]
+    pub groups: ::prost::alloc::vec::Vec<InterleaveGroup>,
+    /// This agent's place among all.
+    #[prost(uint32, tag = "2")]
+    pub place: u32,
+}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct InterleaveGroup {
+    #[prost(uint64, tag = "1")]
+    pub each: u64,
+    #[prost(uint32, tag = "2")]
+    pub agents: u32,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ClosedLoad {
+    /// The connections of the whole fleet over the phase's time.
+    #[prost(message, optional, tag = "1")]
+    pub profile: ::core::option::Option<ConnectionProfile>,
+    /// Which of them are this agent's.
+    #[prost(message, optional, tag = "2")]
+    pub lanes: ::core::option::Option<Interleave>,
+    /// This agent's part. Unset: no count, the duration ends the phase.
+    #[prost(uint64, optional, tag = "3")]
+    pub requests: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "4")]
+    pub duration_ns: ::core::option::Option<u64>,
+    #[prost(message, optional, tag = "5")]
+    pub think_time: ::core::option::Option<ThinkTime>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ConnectionProfile {
+    /// Connection i of n opens at ramp_up × i / n; used when there are no steps.
     #[prost(uint64, tag = "1")]
     pub connections: u64,
-    /// Unset: no count, the duration ends it.
-    #[prost(uint64, optional, tag = "2")]
-    pub requests: ::core::option::Option<u64>,
-    #[prost(uint64, optional, tag = "3")]
-    pub duration_ns: ::core::option::Option<u64>,
-    #[prost(uint64, tag = "4")]
+    #[prost(uint64, tag = "2")]
     pub ramp_up_ns: u64,
-    /// Where this agent's connections stand in the ramp: connection j is opened at
-    /// ramp_up × (j × agents + ordinal) / (connections × agents), so that the fleet's ramp is one line.
-    #[prost(uint32, tag = "5")]
-    pub ordinal: u32,
-    #[prost(uint32, tag = "6")]
-    pub agents: u32,
+    #[prost(message, repeated, tag = "3")]
+    pub steps: ::prost::alloc::vec::Vec<ConnectionStep>,
+}
+/// From one number of connections to another.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ConnectionStep {
+    #[prost(uint64, tag = "1")]
+    pub from: u64,
+    #[prost(uint64, tag = "2")]
+    pub to: u64,
+    #[prost(uint64, tag = "3")]
+    pub duration_ns: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ThinkTime {
+    #[prost(enumeration = "think_time::Kind", tag = "1")]
+    pub kind: i32,
+    #[prost(uint64, tag = "2")]
+    pub from_ns: u64,
+    #[prost(uint64, tag = "3")]
+    pub to_ns: u64,
+}
+/// Nested message and enum types in `ThinkTime`.
+pub mod think_time {
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Kind {
+        Unspecified = 0,
+        /// Exactly `from`.
+        Fixed = 1,
+        /// Between `from` and `to`.
+        Uniform = 2,
+        /// With the mean `from`.
+        Exponential = 3,
+    }
+    impl Kind {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "KIND_UNSPECIFIED",
+                Self::Fixed => "KIND_FIXED",
+                Self::Uniform => "KIND_UNIFORM",
+                Self::Exponential => "KIND_EXPONENTIAL",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "KIND_UNSPECIFIED" => Some(Self::Unspecified),
+                "KIND_FIXED" => Some(Self::Fixed),
+                "KIND_UNIFORM" => Some(Self::Uniform),
+                "KIND_EXPONENTIAL" => Some(Self::Exponential),
+                _ => None,
+            }
+        }
+    }
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct OpenLoad {
+    /// The rate of the whole fleet over the phase's time.
+    #[prost(message, repeated, tag = "1")]
+    pub segments: ::prost::alloc::vec::Vec<RateSegment>,
+    /// Which of the fleet's arrivals are this agent's.
+    #[prost(message, optional, tag = "2")]
+    pub slots: ::core::option::Option<Interleave>,
+    #[prost(enumeration = "open_load::Arrivals", tag = "3")]
+    pub arrivals: i32,
+    #[prost(enumeration = "open_load::Overflow", tag = "4")]
+    pub on_overflow: i32,
+    /// This agent's part.
+    #[prost(uint64, tag = "5")]
+    pub max_in_flight: u64,
+}
+/// Nested message and enum types in `OpenLoad`.
+pub mod open_load {
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Arrivals {
+        Unspecified = 0,
+        Uniform = 1,
+        Poisson = 2,
+    }
+    impl Arrivals {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "ARRIVALS_UNSPECIFIED",
+                Self::Uniform => "ARRIVALS_UNIFORM",
+                Self::Poisson => "ARRIVALS_POISSON",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "ARRIVALS_UNSPECIFIED" => Some(Self::Unspecified),
+                "ARRIVALS_UNIFORM" => Some(Self::Uniform),
+                "ARRIVALS_POISSON" => Some(Self::Poisson),
+                _ => None,
+            }
+        }
+    }
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Overflow {
+        Unspecified = 0,
+        /// What is due waits for a connection.
+        Queue = 1,
+        /// What is due and finds none is not started.
+        Drop = 2,
+    }
+    impl Overflow {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "OVERFLOW_UNSPECIFIED",
+                Self::Queue => "OVERFLOW_QUEUE",
+                Self::Drop => "OVERFLOW_DROP",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "OVERFLOW_UNSPECIFIED" => Some(Self::Unspecified),
+                "OVERFLOW_QUEUE" => Some(Self::Queue),
+                "OVERFLOW_DROP" => Some(Self::Drop),
+                _ => None,
+            }
+        }
+    }
+}
+/// From one rate to another, in millionths of a request per second.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RateSegment {
+    #[prost(uint64, tag = "1")]
+    pub from_micro: u64,
+    #[prost(uint64, tag = "2")]
+    pub to_micro: u64,
+    #[prost(uint64, tag = "3")]
+    pub duration_ns: u64,
 }
 /// One interval's accounts of one agent for one run. Everything in `stats` is additive: the run's totals are the sum
 /// over all snapshots, each counted once by its key (run, agent, epoch, seq).
@@ -173,14 +453,26 @@ pub mod completion {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Stats {
-    /// One row per request of the plan, in the plan's order.
+    /// One row per phase of the plan, in the plan's order.
     #[prost(message, repeated, tag = "1")]
-    pub requests: ::prost::alloc::vec::Vec<RequestStats>,
+    pub phases: ::prost::alloc::vec::Vec<PhaseStats>,
     #[prost(message, optional, tag = "2")]
     pub connections: ::core::option::Option<ConnectionStats>,
     /// How late the workers' own ticks ran: the generator's slowness, whatever the target does.
     #[prost(message, optional, tag = "3")]
     pub worker_lag: ::core::option::Option<Histogram>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PhaseStats {
+    /// One row per request of the plan, in the plan's order.
+    #[prost(message, repeated, tag = "1")]
+    pub requests: ::prost::alloc::vec::Vec<RequestStats>,
+    /// Gaps between actual starts of an open load, in billionths of the intended gap (uniform) or the mean gap (Poisson).
+    #[prost(message, optional, tag = "2")]
+    pub gaps: ::core::option::Option<Histogram>,
+    /// The latest instant at which the phase was at work, nanoseconds since the start. Not additive: the maximum counts.
+    #[prost(uint64, tag = "3")]
+    pub until_ns: u64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RequestStats {

@@ -7,7 +7,7 @@ use std::{
 
 use inrush_common::{
     id::{AgentName, RunId},
-    plan::{ClosedLoad, Load, Plan, Workload},
+    plan::{Plan, Workload},
 };
 use inrush_proto::v1;
 use tokio::sync::watch;
@@ -63,14 +63,13 @@ impl Entry {
     }
 
     fn frame(&self) -> Frame {
-        let Load::Closed(ClosedLoad { requests, duration, .. }) = &self.plan.workload.load;
         let started = self.machine.start();
         let elapsed =
             started.map_or(Duration::ZERO, |start| clock::now().saturating_duration_since(start));
         Frame {
             elapsed,
-            planned: *requests,
-            duration: *duration,
+            planned: self.plan.workload.planned_requests(),
+            duration: self.plan.workload.ends_at(),
             agents: self.shares.len(),
             lost: self.machine.lost(),
         }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use inrush_common::{
     assign::{Offer, split},
     id::{AgentName, RunId},
-    plan::{Load, Plan, Workload},
+    plan::{Plan, Workload},
     report::{Loss, RunOutcome},
 };
 use inrush_proto::v1::{self, coordinator_message::Kind};
@@ -297,14 +297,14 @@ impl Driver {
 
 fn new_agent(registry: &Registry, name: &AgentName, share: &Workload) -> Option<NewAgent> {
     let identity = &registry.get(name)?.identity;
-    let Load::Closed(load) = &share.load;
     Some(NewAgent {
         name: name.clone(),
         epoch: identity.epoch,
         version: identity.version.clone(),
         hostname: identity.hostname.clone(),
         workers: identity.capacity.workers,
-        connections: load.connections,
-        requests: load.requests,
+        connections: share.peak_connections(),
+        requested: share.requested_connections(),
+        planned: share.phases.iter().map(|phase| phase.load.planned()).collect(),
     })
 }
