@@ -8,6 +8,7 @@ use std::{
 
 use inrush_common::{
     plan::{ClosedLoad, Expect, Load, OnLoss, OpenLoad, Plan, STARTER},
+    schedule::ConnectionShape,
     units::{Count, Nanos},
 };
 
@@ -121,12 +122,14 @@ fn closed_load(closed: &ClosedLoad) -> String {
         }
         (None, None) => "without end".to_owned(),
     };
-    let shape = match closed.profile.opened() {
-        Some((_, 0)) => format!("{connections} connections at a time"),
-        Some((_, ramp_up)) => {
-            format!("{connections} connections at a time, opened over {}", Nanos(ramp_up))
+    let shape = match closed.profile.shape() {
+        ConnectionShape::Constant { ramp_up_ns: 0, .. } => {
+            format!("{connections} connections at a time")
         }
-        None => format!("up to {connections} connections at a time"),
+        ConnectionShape::Constant { ramp_up_ns, .. } => {
+            format!("{connections} connections at a time, opened over {}", Nanos(*ramp_up_ns))
+        }
+        ConnectionShape::Steps(_) => format!("up to {connections} connections at a time"),
     };
     format!("closed model, {shape}; {end}")
 }
