@@ -338,7 +338,10 @@ impl Closed {
         let State::Connecting(attempt) = self.slots.set(index, State::Queued, None) else {
             unreachable!("only a slot that connects has an attempt")
         };
-        if let Err(error) = result {
+        let reset = result.as_ref().is_err_and(connect::was_made);
+        if let Err(error) = result
+            && !reset
+        {
             return self.connect_failed(index, attempt.address, attempt.began_ns, &error);
         }
         let now = self.timeline.now_ns();
@@ -348,6 +351,11 @@ impl Closed {
             connect_ns: now.saturating_sub(attempt.began_ns),
         };
         self.use_connection(index, opened, now, false);
+        if let State::Busy(busy) = &self.slots.get(index).state
+            && reset
+        {
+            busy.exchange.meter().was_reset();
+        }
     }
 
     fn use_opened(&mut self, index: usize, opened: OpenedBefore) {

@@ -183,7 +183,8 @@ impl Exchange {
             stage: self.stage(),
             stream: self.meter.state(),
             complaint: Complaint::from(&error),
-            answered: self.meter.bytes_in() > 0,
+            received: self.meter.bytes_in(),
+            unsent: self.meter.is_unsent(),
             reused: self.served,
         });
         Failure::Broken { class, error }

@@ -41,6 +41,7 @@ pub(crate) struct Meter {
     first_read: Cell<Option<u64>>,
     last_read: Cell<u64>,
     state: Cell<StreamState>,
+    unsent: Cell<bool>,
     reads: Cell<u32>,
 }
 
@@ -53,6 +54,7 @@ impl Meter {
             first_read: Cell::new(None),
             last_read: Cell::new(0),
             state: Cell::default(),
+            unsent: Cell::new(false),
             reads: Cell::new(0),
         }
     }
@@ -62,6 +64,7 @@ impl Meter {
         self.bytes_in.set(0);
         self.bytes_out.set(0);
         self.first_read.set(None);
+        self.unsent.set(true);
     }
 
     /// The connection has its turn: it may read some more.
@@ -99,6 +102,16 @@ impl Meter {
         self.state.get()
     }
 
+    /// Whether some of the request is still to be written.
+    pub(crate) fn is_unsent(&self) -> bool {
+        self.unsent.get()
+    }
+
+    /// The connection was reset before it was used.
+    pub(crate) fn was_reset(&self) {
+        self.broke(StreamState::ReadFailed);
+    }
+
     fn read(&self, bytes: usize) {
         if bytes == 0 {
             return self.broke(StreamState::Ended);
@@ -119,13 +132,41 @@ impl Meter {
         }
     }
 
-    fn wrote(&self, result: &Poll<io::Result<usize>>) {
+    /// Books a write of what was `offered`, and tells what HTTP is to know of it.
+    ///
+    /// A target may answer before it has the whole request, and close: writing fails then, while the response lies
+    /// unread in the socket. So a broken connection is told by the read that finds nothing more, and not by the write.
+    fn wrote(
+        &self,
+        cx: &Context<'_>,
+        offered: usize,
+        result: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
         match result {
-            Poll::Ready(Ok(bytes)) => self.bytes_out.set(self.bytes_out.get() + *bytes as u64),
-            Poll::Ready(Err(_)) => self.broke(StreamState::WriteFailed),
-            Poll::Pending => {}
+            Poll::Ready(Ok(bytes)) => {
+                self.bytes_out.set(self.bytes_out.get() + bytes as u64);
+                self.unsent.set(bytes < offered);
+                Poll::Ready(Ok(bytes))
+            }
+            Poll::Ready(Err(error)) => {
+                let first = self.state.get() == StreamState::Open;
+                self.broke(StreamState::WriteFailed);
+                if !is_broken(&error) {
+                    return Poll::Ready(Err(error));
+                }
+                if first {
+                    cx.waker().wake_by_ref();
+                }
+                Poll::Pending
+            }
+            Poll::Pending => Poll::Pending,
         }
     }
+}
+
+/// Whether the peer is gone: then a read does not wait.
+fn is_broken(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
 }
 
 /// The socket, and its meter.
@@ -154,7 +195,14 @@ impl AsyncRead for Metered {
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(cx, buffer);
         match &result {
-            Poll::Ready(Ok(())) => self.meter.read(buffer.filled().len() - before),
+            Poll::Ready(Ok(())) => {
+                let bytes = buffer.filled().len() - before;
+                self.meter.read(bytes);
+                if bytes == 0 && self.meter.state() == StreamState::WriteFailed {
+                    // The write has taken the error: without it, this would look like an orderly end.
+                    return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+                }
+            }
             Poll::Ready(Err(_)) => self.meter.broke(StreamState::ReadFailed),
             Poll::Pending => {}
         }
@@ -169,8 +217,7 @@ impl AsyncWrite for Metered {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.meter.wrote(&result);
-        result
+        self.meter.wrote(cx, bytes.len(), result)
     }
 
     fn poll_write_vectored(
@@ -179,8 +226,7 @@ impl AsyncWrite for Metered {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.meter.wrote(&result);
-        result
+        self.meter.wrote(cx, slices.iter().map(|slice| slice.len()).sum(), result)
     }
 
     fn is_write_vectored(&self) -> bool {

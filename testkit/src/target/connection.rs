@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, PoisonError},
 };
 
+use socket2::SockRef;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -39,7 +40,7 @@ impl Connection {
     pub(super) fn new(stream: TcpStream, index: u64, shared: Arc<Shared>) -> Self {
         shared.counters.opened();
         // Without it a step's bytes may wait for an acknowledgement of the last one's.
-        drop(stream.set_nodelay(true));
+        drop(stream.set_nodelay(!shared.nagle));
         Self { stream, index, buffer: Vec::new(), shared }
     }
 
@@ -151,6 +152,16 @@ impl Connection {
                     }
                     self.write(std::slice::from_ref(byte)).await?;
                 }
+            }
+            Step::Flood(bytes) => loop {
+                self.write(bytes).await?;
+            },
+            Step::Last(bytes) => {
+                // Held back by the cork, the end of the bytes leaves in one segment with the FIN.
+                SockRef::from(&self.stream).set_tcp_cork(true)?;
+                self.write(bytes).await?;
+                self.stream.shutdown().await?;
+                return self.hold().await;
             }
             Step::Pause => {
                 // Closed, the gate gives no permit, and everybody passes.
