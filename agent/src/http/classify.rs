@@ -7,7 +7,7 @@ use std::io;
 use inrush_common::outcome::ErrorClass;
 use rustix::io::Errno;
 
-use super::io::StreamState;
+use super::io::{Sent, StreamState};
 
 /// Where an exchange stood when it broke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +49,8 @@ pub(crate) struct Broken {
     pub(crate) complaint: Complaint,
     /// How many bytes of the response came.
     pub(crate) received: u64,
-    /// Whether the request was still being written.
-    pub(crate) unsent: bool,
+    /// How much of the request was written.
+    pub(crate) sent: Sent,
     /// Whether the connection had served a request before.
     pub(crate) reused: bool,
 }
@@ -76,7 +76,7 @@ pub(crate) fn exchange(broken: Broken) -> ErrorClass {
             ErrorClass::ClosedOnReuse
         }
         (_, StreamState::Ended | StreamState::ReadFailed | StreamState::WriteFailed)
-            if silent && broken.unsent =>
+            if silent && broken.sent == Sent::Part =>
         {
             ErrorClass::SendFailed
         }
@@ -87,7 +87,7 @@ pub(crate) fn exchange(broken: Broken) -> ErrorClass {
         (Stage::Body, StreamState::Ended) => ErrorClass::BodyTruncated,
         (Stage::Body, StreamState::Open) => ErrorClass::BodyDecode,
         // It spoke before it was asked: what came is no answer.
-        (Stage::Head, StreamState::Open) if broken.unsent && !silent => ErrorClass::HeaderParse,
+        (Stage::Head, StreamState::Open) if broken.sent == Sent::Nothing => ErrorClass::HeaderParse,
         (Stage::Head, StreamState::Open) => ErrorClass::Protocol,
     }
 }
@@ -122,34 +122,38 @@ mod tests {
     fn each_way_to_break_has_its_class() {
         use Complaint::{Other, Parse, TooLarge};
         use ErrorClass as E;
+        use Sent::{All, Nothing, Part};
         use Stage::{Body, Head};
         use StreamState::{Ended, Open, ReadFailed, WriteFailed};
-        // stage, stream, complaint, bytes received, request unsent, reused
+        // stage, stream, complaint, bytes received, request sent, reused
         let cases = [
-            ((Head, Ended, Other, 0, false, false), E::ClosedBeforeResponse),
-            ((Head, Ended, Other, 0, true, false), E::SendFailed),
-            ((Head, Ended, Other, 0, false, true), E::ClosedOnReuse),
-            ((Head, ReadFailed, Other, 0, false, true), E::ClosedOnReuse),
-            ((Head, WriteFailed, Other, 0, true, true), E::ClosedOnReuse),
-            ((Head, ReadFailed, Other, 0, false, false), E::Reset),
-            ((Head, ReadFailed, Other, 0, true, false), E::SendFailed),
-            ((Head, WriteFailed, Other, 0, true, false), E::SendFailed),
-            ((Head, ReadFailed, Other, 9, false, true), E::Reset),
-            ((Head, WriteFailed, Other, 9, true, false), E::Reset),
-            ((Head, Ended, Other, 9, false, true), E::HeaderParse),
-            ((Head, Open, Parse, 9, false, false), E::HeaderParse),
-            ((Head, Ended, Parse, 9, false, false), E::HeaderParse),
-            ((Head, Open, TooLarge, 5000, false, true), E::HeaderTooLarge),
-            ((Head, Open, TooLarge, 50, false, true), E::HeaderParse),
-            ((Head, Open, Other, 9, true, false), E::HeaderParse),
-            ((Head, Open, Other, 9, false, true), E::Protocol),
-            ((Body, Ended, Other, 9, false, true), E::BodyTruncated),
-            ((Body, ReadFailed, Other, 9, false, false), E::Reset),
-            ((Body, WriteFailed, Other, 9, true, false), E::Reset),
-            ((Body, Open, Other, 9, false, false), E::BodyDecode),
+            ((Head, Ended, Other, 0, Nothing, false), E::ClosedBeforeResponse),
+            ((Head, Ended, Other, 0, Part, false), E::SendFailed),
+            ((Head, Ended, Other, 0, All, false), E::ClosedBeforeResponse),
+            ((Head, Ended, Other, 0, All, true), E::ClosedOnReuse),
+            ((Head, ReadFailed, Other, 0, All, true), E::ClosedOnReuse),
+            ((Head, WriteFailed, Other, 0, Part, true), E::ClosedOnReuse),
+            ((Head, ReadFailed, Other, 0, Nothing, false), E::Reset),
+            ((Head, WriteFailed, Other, 0, Nothing, false), E::Reset),
+            ((Head, ReadFailed, Other, 0, Part, false), E::SendFailed),
+            ((Head, WriteFailed, Other, 0, Part, false), E::SendFailed),
+            ((Head, ReadFailed, Other, 0, All, false), E::Reset),
+            ((Head, ReadFailed, Other, 9, All, true), E::Reset),
+            ((Head, WriteFailed, Other, 9, Part, false), E::Reset),
+            ((Head, Ended, Other, 9, All, true), E::HeaderParse),
+            ((Head, Open, Parse, 9, All, false), E::HeaderParse),
+            ((Head, Ended, Parse, 9, All, false), E::HeaderParse),
+            ((Head, Open, TooLarge, 5000, All, true), E::HeaderTooLarge),
+            ((Head, Open, TooLarge, 50, All, true), E::HeaderParse),
+            ((Head, Open, Other, 9, Nothing, false), E::HeaderParse),
+            ((Head, Open, Other, 9, All, true), E::Protocol),
+            ((Body, Ended, Other, 9, All, true), E::BodyTruncated),
+            ((Body, ReadFailed, Other, 9, All, false), E::Reset),
+            ((Body, WriteFailed, Other, 9, Part, false), E::Reset),
+            ((Body, Open, Other, 9, All, false), E::BodyDecode),
         ];
-        for ((stage, stream, complaint, received, unsent, reused), class) in cases {
-            let broken = Broken { stage, stream, complaint, received, unsent, reused };
+        for ((stage, stream, complaint, received, sent, reused), class) in cases {
+            let broken = Broken { stage, stream, complaint, received, sent, reused };
             assert_eq!(exchange(broken), class, "{broken:?}");
         }
     }

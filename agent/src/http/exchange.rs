@@ -184,7 +184,7 @@ impl Exchange {
             stream: self.meter.state(),
             complaint: Complaint::from(&error),
             received: self.meter.bytes_in(),
-            unsent: self.meter.is_unsent(),
+            sent: self.meter.sent(),
             reused: self.served,
         });
         Failure::Broken { class, error }

@@ -15,8 +15,9 @@ use tokio::{
 
 use crate::timeline::Timeline;
 
-/// A connection reads this often before it lets the others have their turn.
+/// A connection reads this often, and about so much, before it lets the others have their turn.
 const READS_PER_TURN: u32 = 32;
+const BYTES_PER_TURN: u64 = 512 * 1024;
 
 /// What happened to the byte stream itself, whatever HTTP made of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,8 +29,16 @@ pub(crate) enum StreamState {
     Ended,
     /// Reading failed: reset.
     ReadFailed,
-    /// Writing failed: reset, or the peer had closed.
+    /// Writing failed: reset.
     WriteFailed,
+}
+
+/// How much of a request has been written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    Nothing,
+    Part,
+    All,
 }
 
 /// The books of one connection, for the exchange on it now.
@@ -43,6 +52,7 @@ pub(crate) struct Meter {
     state: Cell<StreamState>,
     unsent: Cell<bool>,
     reads: Cell<u32>,
+    read_in_turn: Cell<u64>,
 }
 
 impl Meter {
@@ -56,6 +66,7 @@ impl Meter {
             state: Cell::default(),
             unsent: Cell::new(false),
             reads: Cell::new(0),
+            read_in_turn: Cell::new(0),
         }
     }
 
@@ -70,6 +81,7 @@ impl Meter {
     /// The connection has its turn: it may read some more.
     pub(crate) fn begin_turn(&self) {
         self.reads.set(0);
+        self.read_in_turn.set(0);
     }
 
     /// Whether the connection has read enough for one turn. hyper passes over any number of interim responses without
@@ -77,7 +89,7 @@ impl Meter {
     fn has_had_its_turn(&self) -> bool {
         let reads = self.reads.get();
         self.reads.set(reads + 1);
-        reads >= READS_PER_TURN
+        reads >= READS_PER_TURN || self.read_in_turn.get() >= BYTES_PER_TURN
     }
 
     pub(crate) fn bytes_in(&self) -> u64 {
@@ -102,14 +114,23 @@ impl Meter {
         self.state.get()
     }
 
-    /// Whether some of the request is still to be written.
-    pub(crate) fn is_unsent(&self) -> bool {
-        self.unsent.get()
+    pub(crate) fn sent(&self) -> Sent {
+        match (self.bytes_out(), self.unsent.get()) {
+            (0, _) => Sent::Nothing,
+            (_, true) => Sent::Part,
+            (_, false) => Sent::All,
+        }
     }
 
     /// The connection was reset before it was used.
     pub(crate) fn was_reset(&self) {
         self.broke(StreamState::ReadFailed);
+    }
+
+    /// A read or a write has failed. The kernel says "broken pipe" where a reset came after an orderly end.
+    fn failed(&self, error: &io::Error, how: StreamState) {
+        let orderly = error.kind() == io::ErrorKind::BrokenPipe;
+        self.broke(if orderly { StreamState::Ended } else { how });
     }
 
     fn read(&self, bytes: usize) {
@@ -123,6 +144,7 @@ impl Meter {
             self.first_read.set(Some(now));
         }
         self.bytes_in.set(self.bytes_in.get() + bytes as u64);
+        self.read_in_turn.set(self.read_in_turn.get() + bytes as u64);
     }
 
     /// Only the first failure counts: what follows is its consequence.
@@ -150,7 +172,7 @@ impl Meter {
             }
             Poll::Ready(Err(error)) => {
                 let first = self.state.get() == StreamState::Open;
-                self.broke(StreamState::WriteFailed);
+                self.failed(&error, StreamState::WriteFailed);
                 if !is_broken(&error) {
                     return Poll::Ready(Err(error));
                 }
@@ -203,7 +225,7 @@ impl AsyncRead for Metered {
                     return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
                 }
             }
-            Poll::Ready(Err(_)) => self.meter.broke(StreamState::ReadFailed),
+            Poll::Ready(Err(error)) => self.meter.failed(error, StreamState::ReadFailed),
             Poll::Pending => {}
         }
         result

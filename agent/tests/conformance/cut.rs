@@ -1,9 +1,13 @@
 //! Connections that end or break: before, during and after a response.
 
-use inrush_common::outcome::ErrorClass::{ClosedBeforeResponse, ClosedOnReuse, Reset, SendFailed};
-use inrush_testkit::{Received, Script, Step};
+use http::Method;
+use inrush_common::outcome::ErrorClass::{
+    ClosedBeforeResponse, ClosedOnReuse, HeaderParse, Reset, SendFailed,
+};
+use inrush_testkit::{Received, Script, Step, Target};
 
 use crate::row::{Row, behaviours, does, says_and_closes, says_and_holds, says_and_resets, server};
+use crate::support::{against, workload};
 
 /// Says hello to the first request of each connection; to the second it does this.
 fn on_reuse(last: Step) -> Row {
@@ -40,15 +44,32 @@ impl Script for OnHead {
     }
 }
 
+/// Says 100 when it has a request's head, and hello when it has its body.
+struct Continues;
+
+impl Script for Continues {
+    fn on_request(&self, _request: &Received) -> Vec<Step> {
+        vec![Step::hello()]
+    }
+
+    fn on_head(&self, _request: &Received) -> Vec<Step> {
+        vec![Step::write("HTTP/1.1 100 Continue\r\n\r\n")]
+    }
+}
+
 /// More than fits into the buffers of a connection.
-const LARGE: usize = 32 << 20;
+pub(crate) const LARGE: usize = 32 << 20;
 
 behaviours! {
     a_close_without_an_answer "close instead of a response":
         does([Step::Close]).fails(ClosedBeforeResponse);
     a_reset_without_an_answer "reset instead of a response": does([Step::Reset]).fails(Reset);
+    a_close_at_once "half-close as soon as connected":
+        server(AtOnce(Step::HalfClose)).times(20).fails(ClosedBeforeResponse).unread();
     a_reset_at_once "reset as soon as connected":
-        server(AtOnce(Step::Reset)).times(20).fails_as([SendFailed, Reset]).unread();
+        server(AtOnce(Step::Reset)).times(20).fails(Reset).unread();
+    a_greeting "speaks before it is asked":
+        server(AtOnce(Step::write("220 example.test ESMTP\r\n"))).times(20).fails(HeaderParse).unread();
     a_reset_in_the_head "reset within the head": says_and_resets("HTTP/1.1 200 OK\r\nContent").fails(Reset);
     a_reset_after_the_head "reset after the head":
         says_and_resets("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n").fails(Reset);
@@ -90,6 +111,8 @@ behaviours! {
         server(OnHead(vec![Step::Close])).posted(LARGE).fails(SendFailed).unread();
     a_reset_while_sending "reset while the request is being sent":
         server(OnHead(vec![Step::Reset])).posted(LARGE).fails(SendFailed).unread();
+    a_100_to_an_expectation "100 to the plan's Expect: 100-continue":
+        server(Continues).asked_with("expect", "100-continue").posted(16).answers(200).kept();
     an_early_answer "response before the request is sent, which then is read":
         server(OnHead(vec![Step::write("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")]))
             .posted(16).answers(413).kept();
@@ -105,4 +128,20 @@ behaviours! {
             Step::Close,
         ]))
         .posted(LARGE).answers(413).renewed().unread();
+}
+
+#[test]
+fn an_early_answer_counts_whether_or_not_the_request_was_sent_by_then() {
+    for body in [1 << 10, 1 << 20, 16 << 20] {
+        let answer = Step::write("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
+        let target = Target::start(OnHead(vec![answer]));
+        let mut workload = workload(3, 1);
+        workload.requests[0].method = Method::POST;
+        workload.requests[0].body = vec![b'x'; body].into();
+        workload.requests[0].expect.status = vec![413];
+        let outcome = against(&target, workload);
+        outcome.assert_all_succeeded(3);
+        let opened = outcome.stats.connections.opened;
+        assert!((1..=3).contains(&opened), "{opened} connections for a body of {body} bytes");
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::{fs, path::Path};
 
-use crate::{connections, cut, framing, heads, lengths, row::Row, slow, strangers, unreachable};
+use crate::{
+    connections, cut, framing, heads, lengths, pieces, row::Row, slow, strangers, unreachable,
+};
 
 /// The lines of the tables in the document: behaviour, outcome, connection.
 fn documented() -> Vec<[String; 3]> {
@@ -32,6 +34,7 @@ fn checked() -> Vec<[String; 3]> {
         lengths::rows(),
         cut::rows(),
         connections::rows(),
+        pieces::rows(),
         slow::rows(),
         strangers::rows(),
         unreachable::rows(),

@@ -63,6 +63,10 @@ behaviours! {
         says("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n\
               2\r\nok\r\n0\r\n\r\n")
             .answers(200).kept();
+    chunked_twice "Transfer-Encoding chunked, twice":
+        says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n\
+              2\r\nok\r\n0\r\n\r\n")
+            .answers(200).kept();
     a_coding_without_chunks "Transfer-Encoding that is not chunked, ended by closing":
         says_and_closes("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nhello")
             .answers(200).renewed();

@@ -64,6 +64,8 @@ behaviours! {
     a_status_of_four_digits "status of four digits": status_line("HTTP/1.1 2000 OK").fails(HeaderParse);
     a_status_below_100 "status 099": status_line("HTTP/1.1 099 No").fails(HeaderParse);
     a_status_with_a_letter "status with a letter": status_line("HTTP/1.1 2x0 OK").fails(HeaderParse);
+    two_spaces "two spaces before the status": status_line("HTTP/1.1  200 OK").fails(HeaderParse);
+    http_in_lower_case "http in lower case": status_line("http/1.1 200 OK").fails(HeaderParse);
     another_version "HTTP/2.0 in the status line": status_line("HTTP/2.0 200 OK").fails(HeaderParse);
     another_protocol "ICY instead of HTTP": status_line("ICY 200 OK").fails(HeaderParse);
     a_space_before_the_colon "space before a header's colon": header(b"X-Space : a").fails(HeaderParse);

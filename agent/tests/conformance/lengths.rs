@@ -41,6 +41,7 @@ behaviours! {
     an_overflowing_chunk_size "chunk size of 20 digits":
         chunked("ffffffffffffffffffff\r\nhello\r\n0\r\n\r\n").fails(BodyDecode);
     a_chunk_that_is_long "chunk longer than its size": chunked("2\r\nhello\r\n0\r\n\r\n").fails(BodyDecode);
+    chunk_lines_with_lf "chunk lines that end with LF alone": chunked("5\nhello\n0\n\n").fails(BodyDecode);
     no_chunks "Transfer-Encoding chunked, and a body without chunks": chunked("hello").fails(BodyDecode);
     a_bad_chunk_after_a_good_one "bad chunk after a good one":
         chunked("5\r\nhello\r\nz\r\n").fails(BodyDecode);

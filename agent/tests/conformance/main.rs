@@ -14,6 +14,7 @@ mod document;
 mod framing;
 mod heads;
 mod lengths;
+mod pieces;
 mod row;
 mod slow;
 mod strangers;

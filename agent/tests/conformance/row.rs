@@ -1,11 +1,11 @@
 //! A behaviour of a server, and what the engine must make of it.
 
-use std::{net::SocketAddr, slice::from_ref, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use http::Method;
 use inrush_common::{
     outcome::ErrorClass,
-    plan::{Header, Workload},
+    plan::{Header, Load, Workload},
     stats::{Completion, RequestStats},
 };
 use inrush_testkit::{Counts, Deaf, LONG, Options, Received, Refusing, Script, Step, Target};
@@ -50,8 +50,8 @@ struct Expected {
 enum Ends {
     /// All with this status, which the plan expects.
     Answered(u16),
-    /// Each in one of these classes.
-    Failed(Vec<ErrorClass>),
+    /// All in this class.
+    Failed(ErrorClass),
     /// The first of a connection with a 200, the second in this class.
     FailedOnReuse(ErrorClass),
 }
@@ -94,10 +94,13 @@ enum Writes {
 
 /// A server with a script of its own.
 pub(crate) fn server(script: impl Script) -> Row {
+    server_with(Options { keep: 0, ..Options::default() }, script)
+}
+
+/// A server with a script and options of its own.
+pub(crate) fn server_with(options: Options, script: impl Script) -> Row {
     Row {
-        server: Server::Scripted(Box::new(|| {
-            Target::with(Options { keep: 0, ..Options::default() }, script)
-        })),
+        server: Server::Scripted(Box::new(move || Target::with(options, script))),
         change: Box::new(|_| {}),
         requests: 4,
         expected: Expected {
@@ -188,6 +191,14 @@ impl Row {
         Self { requests, ..self }
     }
 
+    /// Over so many connections at a time.
+    pub(crate) fn over(self, connections: u64) -> Self {
+        self.with(move |workload| {
+            let Load::Closed(load) = &mut workload.load;
+            load.connections = connections;
+        })
+    }
+
     /// Every request gets a response with this status, which the plan expects.
     pub(crate) fn answers(mut self, status: u16) -> Self {
         self.expected.ends = Ends::Answered(status);
@@ -195,13 +206,8 @@ impl Row {
     }
 
     /// Every request fails, and needs a new connection.
-    pub(crate) fn fails(self, class: ErrorClass) -> Self {
-        self.fails_as([class])
-    }
-
-    /// Every request fails in one of these ways, and needs a new connection.
-    pub(crate) fn fails_as(mut self, classes: impl Into<Vec<ErrorClass>>) -> Self {
-        self.expected.ends = Ends::Failed(classes.into());
+    pub(crate) fn fails(mut self, class: ErrorClass) -> Self {
+        self.expected.ends = Ends::Failed(class);
         self.renewed()
     }
 
@@ -251,11 +257,7 @@ impl Row {
     pub(crate) fn shown_outcome(&self) -> String {
         match &self.expected.ends {
             Ends::Answered(_) => "a response".to_owned(),
-            Ends::Failed(classes) => {
-                let names: Vec<String> = classes.iter().map(|class| format!("`{class}`")).collect();
-                names.join(" or ")
-            }
-            Ends::FailedOnReuse(class) => format!("`{class}`"),
+            Ends::Failed(class) | Ends::FailedOnReuse(class) => format!("`{class}`"),
         }
     }
 
@@ -297,12 +299,14 @@ impl Row {
 }
 
 impl Expected {
-    /// The status all answers have, how many answers, which errors, how many errors.
-    fn counts(&self, requests: u64) -> (u16, u64, &[ErrorClass], u64) {
-        match &self.ends {
-            Ends::Answered(status) => (*status, requests, &[], 0),
-            Ends::Failed(classes) => (0, 0, classes, requests),
-            Ends::FailedOnReuse(class) => (200, requests / 2, from_ref(class), requests / 2),
+    /// Which answers, and which errors: how many of each.
+    fn counts(&self, requests: u64) -> (BTreeMap<u16, u64>, Option<(ErrorClass, u64)>) {
+        match self.ends {
+            Ends::Answered(status) => (BTreeMap::from([(status, requests)]), None),
+            Ends::Failed(class) => (BTreeMap::new(), Some((class, requests))),
+            Ends::FailedOnReuse(class) => {
+                (BTreeMap::from([(200, requests / 2)]), Some((class, requests / 2)))
+            }
         }
     }
 
@@ -320,29 +324,27 @@ impl Expected {
     fn check(&self, outcome: &Outcome, addr: SocketAddr, workload: &Workload) {
         let total = &outcome.total;
         let examples = &total.examples;
-        let (status, answers, classes, errors) = self.counts(total.started);
         assert_eq!(outcome.completion(), &Completion::Finished, "{examples:?}");
         assert_eq!(total.not_started_total() + outcome.in_flight(), 0, "{examples:?}");
         assert!(outcome.took < MOST, "{:?}", outcome.took);
 
-        let answered: Vec<(u16, u64)> =
+        let (answers, errors) = self.counts(total.started);
+        let succeeded: BTreeMap<u16, u64> =
             total.statuses.iter().map(|(status, count)| (*status, count.succeeded)).collect();
-        assert_eq!(
-            answered,
-            if answers == 0 { vec![] } else { vec![(status, answers)] },
-            "{examples:?}"
-        );
-        let as_expected: u64 = classes.iter().map(|class| outcome.errors(*class)).sum();
-        assert_eq!((as_expected, total.failed), (errors, errors), "{examples:?}");
+        assert_eq!(succeeded, answers, "{examples:?}");
+        let failed: Vec<(ErrorClass, u64)> = ErrorClass::ALL
+            .into_iter()
+            .map(|class| (class, outcome.errors(class)))
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        assert_eq!(failed, Vec::from_iter(errors), "{examples:?}");
+        assert_eq!(total.failed, errors.map_or(0, |(_, count)| count), "{examples:?}");
         for (class, example) in examples {
             let text = &example.text;
             assert!(text.starts_with(&addr.to_string()), "{text}");
             assert!(text.ends_with(&format!("({class})")), "{text}");
         }
-        if classes
-            .iter()
-            .any(|class| [ErrorClass::ResponseTimeout, ErrorClass::BodyTimeout].contains(class))
-        {
+        if matches!(errors, Some((ErrorClass::ResponseTimeout | ErrorClass::BodyTimeout, _))) {
             check_limit(total, workload.timeout);
         }
         assert_eq!(outcome.stats.connections.opened, self.connections(total.started), "opened");

@@ -5,7 +5,10 @@ use std::time::Duration;
 use inrush_common::outcome::ErrorClass::{BodyTimeout, ResponseTimeout};
 use inrush_testkit::Step;
 
-use crate::row::{behaviours, does, says_and_holds};
+use crate::{
+    cut::{LARGE, OnHead},
+    row::{behaviours, does, says_and_holds, server},
+};
 
 /// Between two bytes of a slow server; the time limit is far below what they take together.
 const BEAT: Duration = Duration::from_millis(25);
@@ -15,13 +18,15 @@ const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n";
 behaviours! {
     no_answer "accepts and never answers":
         does([Step::Hold]).within(300).times(2).fails(ResponseTimeout);
+    no_reading "accepts, and reads no large request":
+        server(OnHead(vec![Step::Freeze])).posted(LARGE).within(300).times(2).fails(ResponseTimeout).frozen();
     half_a_head_and_nothing "half a head, and nothing more":
         says_and_holds("HTTP/1.1 200 OK\r\nContent-Le").within(300).times(2).fails(ResponseTimeout);
     an_interim_answer_and_nothing "interim response, and nothing more":
         says_and_holds("HTTP/1.1 100 Continue\r\n\r\n").within(300).times(2).fails(ResponseTimeout);
     interim_answers_without_end "interim responses without end":
         does([Step::flood("HTTP/1.1 100 Continue\r\n\r\n".repeat(400))])
-            .within(300).times(2).fails(ResponseTimeout).still_writing();
+            .within(300).times(6).over(3).fails(ResponseTimeout).still_writing();
     a_slow_head "head byte by byte, too slow":
         does([Step::drip(HEAD, BEAT)]).within(400).times(2).fails(ResponseTimeout).still_writing();
     half_a_body_and_nothing "half a body, and nothing more":
