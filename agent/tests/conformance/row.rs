@@ -1,11 +1,11 @@
 //! A behaviour of a server, and what the engine must make of it.
 
-use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, panic::AssertUnwindSafe, time::Duration};
 
 use http::Method;
 use inrush_common::{
     outcome::ErrorClass,
-    plan::{Header, Load, Workload},
+    plan::{Header, Workload},
     stats::{Completion, RequestStats},
 };
 use inrush_testkit::{Counts, Deaf, LONG, Options, Received, Refusing, Script, Step, Target};
@@ -35,6 +35,7 @@ pub(crate) struct Row {
     server: Server,
     change: Box<dyn FnOnce(&mut Workload)>,
     requests: u64,
+    connections: u64,
     expected: Expected,
 }
 
@@ -103,6 +104,7 @@ pub(crate) fn server_with(options: Options, script: impl Script) -> Row {
         server: Server::Scripted(Box::new(move || Target::with(options, script))),
         change: Box::new(|_| {}),
         requests: 4,
+        connections: 1,
         expected: Expected {
             ends: Ends::Answered(200),
             connection: Connection::Kept,
@@ -193,10 +195,7 @@ impl Row {
 
     /// Over so many connections at a time.
     pub(crate) fn over(self, connections: u64) -> Self {
-        self.with(move |workload| {
-            let Load::Closed(load) = &mut workload.load;
-            load.connections = connections;
-        })
+        Self { connections, ..self }
     }
 
     /// Every request gets a response with this status, which the plan expects.
@@ -272,7 +271,7 @@ impl Row {
 
     /// Runs it.
     pub(crate) fn check(self) {
-        let mut workload = workload(self.requests, 1);
+        let mut workload = workload(self.requests, self.connections);
         (self.change)(&mut workload);
         let expected = self.expected;
         match self.server {
@@ -281,8 +280,11 @@ impl Row {
                 let outcome = run(job(workload.clone(), target.addr(), 1));
                 expected.check(&outcome, target.addr(), &workload);
                 let frozen = expected.reads == Reads::Stops;
-                let seen = target.wait_until(LONG, |counts| frozen || counts.open == 0).unwrap();
-                expected.check_target(&outcome, &seen);
+                let opened = outcome.stats.connections.opened;
+                let seen = target.wait_until(LONG, |counts| {
+                    counts.connections == opened && (frozen || counts.open == 0)
+                });
+                expected.check_target(&outcome, &seen.unwrap());
             }
             Server::Refusing => {
                 let nobody = Refusing::start();
@@ -376,4 +378,25 @@ fn check_limit(total: &RequestStats, timeout: Duration) {
     // A histogram of three digits: its lowest value may lie a thousandth below the truth.
     assert!(times.min() >= Some(nanos(timeout - timeout / 500)), "{times:?}");
     assert!(times.max() < Some(nanos(timeout + LATE)), "{times:?}");
+}
+
+#[test]
+fn a_row_fails_whichever_of_its_cells_is_wrong() {
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let half = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok";
+    let wrong = [
+        says(answer).answers(204).kept(),
+        says(answer).answers(200).renewed(),
+        says(answer).fails(ErrorClass::Reset),
+        says_and_closes(answer).answers(200).kept(),
+        says_and_closes(half).answers(200).renewed(),
+        says_and_closes(half).fails(ErrorClass::Reset),
+        says_and_closes(half).fails_on_reuse(ErrorClass::BodyTruncated),
+        says_and_holds(half).within(50).times(1).fails(ErrorClass::ResponseTimeout),
+        refusing().fails(ErrorClass::ConnectTimeout).unconnected(),
+    ];
+    for (place, row) in wrong.into_iter().enumerate() {
+        let checked = std::panic::catch_unwind(AssertUnwindSafe(|| row.check()));
+        assert!(checked.is_err(), "row {place} is wrong, and passes");
+    }
 }
