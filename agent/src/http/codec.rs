@@ -42,8 +42,8 @@ pub(crate) struct Codec {
     outlet: Outlet,
     /// An empty map that has its memory still.
     headers: HeaderMap,
-    /// It takes as many headers as are taken at all. hyper's own limit of 100 is cheaper: what is below it needs no
-    /// memory.
+    /// It takes as many headers as are taken at all, and folded lines. Both cost every response something, so one that
+    /// does without them is tried first.
     roomy: bool,
     /// hyper is done with the connection and must not be polled again.
     ended: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Codec {
 
 impl Codec {
     fn new(builder: &Builder, roomy: bool) -> Self {
-        let (outlet, plug) = line();
+        let (outlet, plug) = line(!roomy);
         let (sender, connection) = shake_hands(builder, TokioIo::new(plug));
         Self {
             connection: Some(connection),
@@ -143,9 +143,14 @@ impl Codec {
         !self.ended && self.sender.is_ready()
     }
 
-    /// Whether a head it finds too large may be read by another.
-    pub(crate) fn is_roomy(&self) -> bool {
-        self.roomy
+    /// Whether another may be able to read what this one finds wrong.
+    pub(crate) fn is_lean(&self) -> bool {
+        !self.roomy
+    }
+
+    /// Whether there is a response that it cannot be trusted with.
+    pub(crate) fn is_unfit(&self) -> bool {
+        self.outlet.has_kept()
     }
 }
 
@@ -154,19 +159,19 @@ impl Codec {
 pub(crate) struct Codecs {
     lean: Builder,
     roomy: Builder,
-    /// Responses have more headers than a lean one takes.
-    many_headers: Cell<bool>,
+    /// There was a response that a lean one could not read.
+    demanding: Cell<bool>,
     idle: RefCell<Vec<Box<Codec>>>,
 }
 
 impl Codecs {
     pub(crate) fn new(vectored_writes: bool) -> Self {
         let mut lean = Builder::new();
-        // Folded header lines are obsolete, but a response that has them is a response.
-        lean.writev(vectored_writes).allow_obsolete_multiline_headers_in_responses(true);
+        lean.writev(vectored_writes);
         let mut roomy = lean.clone();
-        roomy.max_headers(MOST_HEADERS);
-        Self { lean, roomy, many_headers: Cell::new(false), idle: RefCell::default() }
+        // Folded header lines are obsolete, but a response that has them is a response.
+        roomy.max_headers(MOST_HEADERS).allow_obsolete_multiline_headers_in_responses(true);
+        Self { lean, roomy, demanding: Cell::new(false), idle: RefCell::default() }
     }
 
     /// Lends a codec that is ready for a request.
@@ -174,7 +179,7 @@ impl Codecs {
         if let Some(codec) = self.idle.borrow_mut().pop() {
             return codec;
         }
-        let roomy = self.many_headers.get();
+        let roomy = self.demanding.get();
         let builder = if roomy { &self.roomy } else { &self.lean };
         Box::new(Codec::new(builder, roomy))
     }
@@ -182,24 +187,34 @@ impl Codecs {
     /// Takes back a codec that is ready for the next request.
     pub(crate) fn give_back(&self, codec: Box<Codec>) {
         let mut idle = self.idle.borrow_mut();
-        if idle.len() < MOST_IDLE && codec.roomy == self.many_headers.get() {
+        if idle.len() < MOST_IDLE && codec.roomy == self.demanding.get() {
             idle.push(codec);
         }
     }
 
-    /// A roomy codec in the place of a lean one that found a head too large: it reads what the lean one has read, and
+    /// A roomy codec in the place of a lean one that cannot read the response: it reads what the lean one has read, and
     /// goes on with its socket. The request on it is still to be handed over, and need not be written as far as it was.
-    pub(crate) fn enlarge(&self, codec: Codec) -> (Box<Codec>, Ahead) {
-        self.many_headers.set(true);
+    ///
+    /// Gives the lean one back where it has got past the head: it was right to complain.
+    pub(crate) fn enlarge(&self, mut codec: Box<Codec>) -> Result<(Box<Codec>, Ahead), Box<Codec>> {
+        let meter = codec.meter();
+        let mut read = codec.outlet.take_kept();
+        if read.is_empty()
+            && let Some(connection) = codec.connection.take()
+        {
+            read = connection.into_parts().read_buf;
+        }
+        if read.len() as u64 != meter.bytes_in() {
+            return Err(codec);
+        }
+        self.demanding.set(true);
         self.idle.borrow_mut().clear();
         let roomy = Codec::new(&self.roomy, true);
-        let read = codec.connection.map(|it| it.into_parts().read_buf).unwrap_or_default();
-        let mut ahead = Ahead::NOTHING;
-        if let Some(socket) = codec.outlet.disconnect() {
-            ahead = Ahead::Bytes(usize::try_from(socket.meter().bytes_out()).unwrap_or(usize::MAX));
-            roomy.outlet.connect(socket, ahead, read);
+        let written = usize::try_from(meter.bytes_out()).unwrap_or(usize::MAX);
+        if let Some(socket) = codec.disconnect() {
+            roomy.outlet.connect(socket, Ahead::Bytes(written), read);
         }
-        (Box::new(roomy), ahead)
+        Ok((Box::new(roomy), Ahead::Bytes(written)))
     }
 }
 

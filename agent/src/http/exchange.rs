@@ -54,6 +54,7 @@ impl Setup {
             progress: Progress::Idle,
             served: false,
             waited: false,
+            over: false,
         }
     }
 }
@@ -69,6 +70,8 @@ pub(crate) struct Exchange {
     served: bool,
     /// It was opened long before its first request.
     waited: bool,
+    /// The peer ended it, or sent what nobody asked for, while there was no request on it.
+    over: bool,
 }
 
 /// Where the socket is.
@@ -89,7 +92,10 @@ enum Progress {
     /// All of it is on the wire, and hyper does not know of it.
     Sent,
     AwaitingHead,
-    ReadingBody { head: Head, body: Incoming },
+    ReadingBody {
+        head: Head,
+        body: Incoming,
+    },
 }
 
 /// What is kept of a response's head.
@@ -126,7 +132,8 @@ impl Exchange {
         self.request = Some(request);
     }
 
-    /// Writes, reads, and comes back with the status code when the whole response is there.
+    /// Writes, reads, and comes back with the status code when the whole response is there. Without a request it only
+    /// looks whether the connection [is reusable](Self::is_reusable) still.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<u16, Failure>> {
         if let Place::Here(socket) = &mut self.place {
             match (&self.progress, &self.request) {
@@ -159,12 +166,10 @@ impl Exchange {
                         return glance;
                     }
                 }
-                // Whatever there is to read on a connection without a request, it is hyper's to judge.
+                // What there is to read on a connection without a request is its end, or nothing anybody asked for.
                 _ => {
-                    if socket.poll_readable(cx).is_pending() {
-                        return Poll::Pending;
-                    }
-                    self.borrow_codec(Ahead::NOTHING);
+                    self.over |= socket.poll_noise(cx).is_ready();
+                    return Poll::Pending;
                 }
             }
         }
@@ -173,10 +178,12 @@ impl Exchange {
 
     /// Puts the socket on a codec, with the request if there is one, of which so much was written already.
     fn borrow_codec(&mut self, ahead: Ahead) {
-        let Place::Here(socket) = std::mem::replace(&mut self.place, Place::Between) else { return };
+        let Place::Here(socket) = std::mem::replace(&mut self.place, Place::Between) else {
+            return;
+        };
         let mut codec = self.codecs.lend();
         codec.connect(socket, ahead);
-        if let (Some(request), Progress::Begun | Progress::Sent) = (&self.request, &self.progress) {
+        if let Some(request) = &self.request {
             let request = match ahead {
                 Ahead::Whole => request.stand_in(codec.spare_headers()),
                 Ahead::Bytes(_) => request.to_http(),
@@ -195,6 +202,10 @@ impl Exchange {
                 codec.begin_turn(glance);
             }
             codec.poll(cx);
+            if codec.is_unfit() {
+                self.enlarge_codec();
+                continue;
+            }
             match advance(codec, &mut self.progress, cx) {
                 Poll::Ready(Step::Done(head)) => {
                     self.progress = Progress::Idle;
@@ -202,13 +213,13 @@ impl Exchange {
                     self.return_codec(head);
                     return Poll::Ready(Ok(head.status));
                 }
-                Poll::Ready(Step::Failed(error)) if error.is_parse_too_large() && !codec.is_roomy() => {
-                    self.enlarge_codec();
-                }
                 Poll::Ready(Step::Failed(error)) => {
-                    let failure = self.failure(error);
-                    self.progress = Progress::Idle;
-                    return Poll::Ready(Err(failure));
+                    let complaint = error.is_parse() && codec.is_lean();
+                    if !complaint || !self.enlarge_codec() {
+                        let failure = self.failure(error);
+                        self.progress = Progress::Idle;
+                        return Poll::Ready(Err(failure));
+                    }
                 }
                 // A piece of the body was taken: hyper can go on.
                 Poll::Ready(Step::Moved) => {}
@@ -233,15 +244,26 @@ impl Exchange {
         }
     }
 
-    /// The head has more headers than a codec takes at first: it is read again by one that takes more.
-    fn enlarge_codec(&mut self) {
-        if let Place::On(codec) = std::mem::replace(&mut self.place, Place::Between)
-            && let Some(request) = &self.request
-        {
-            let (mut codec, ahead) = self.codecs.enlarge(*codec);
-            codec.start(request.to_http());
-            codec.hear(ahead);
-            self.place = Place::On(codec);
+    /// The response is read from its beginning by a codec that can take more, if it is not too late for that.
+    fn enlarge_codec(&mut self) -> bool {
+        let Some(request) = &self.request else { return false };
+        match std::mem::replace(&mut self.place, Place::Between) {
+            Place::On(codec) => match self.codecs.enlarge(codec) {
+                Ok((mut codec, ahead)) => {
+                    codec.start(request.to_http());
+                    codec.hear(ahead);
+                    self.place = Place::On(codec);
+                    true
+                }
+                Err(codec) => {
+                    self.place = Place::On(codec);
+                    false
+                }
+            },
+            place => {
+                self.place = place;
+                false
+            }
         }
     }
 
@@ -264,7 +286,9 @@ impl Exchange {
     pub(crate) fn stage(&self) -> Stage {
         match self.progress {
             Progress::ReadingBody { .. } => Stage::Body,
-            Progress::Idle | Progress::Begun | Progress::Sent | Progress::AwaitingHead => Stage::Head,
+            Progress::Idle | Progress::Begun | Progress::Sent | Progress::AwaitingHead => {
+                Stage::Head
+            }
         }
     }
 
@@ -274,7 +298,7 @@ impl Exchange {
     /// for, or when the response came before the request was written.
     pub(crate) fn is_reusable(&self) -> bool {
         match &self.place {
-            Place::Here(_) => true,
+            Place::Here(_) => !self.over,
             Place::On(codec) => codec.is_ready(),
             Place::Between => false,
         }

@@ -6,7 +6,7 @@ use std::{
     io::{self, IoSlice},
     pin::Pin,
     rc::Rc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::{Buf as _, Bytes};
@@ -103,6 +103,12 @@ impl Socket {
     /// Ready when there may be something to read, be it the end.
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.stream.poll_read_ready(cx).map(drop)
+    }
+
+    /// Ready when there is something to read: the end, an error or a byte, which is lost.
+    pub(crate) fn poll_noise(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.meter.reads = 0;
+        self.poll_read(cx, &mut ReadBuf::new(&mut [0])).map(drop)
     }
 
     /// Whether the connection has read enough for one turn. hyper passes over any number of interim responses without
@@ -216,6 +222,21 @@ pub(crate) struct Line {
     glance: bool,
     /// There is nothing more for now.
     drained: bool,
+    /// hyper is set up for what responses mostly are: see [`Line::is_for_lean`].
+    lean: bool,
+    /// The response is not for such a hyper, and was kept from it.
+    kept: bool,
+}
+
+/// So many bytes of a response show the first digit of its status code: `HTTP/1.1 2`.
+const TELLING: usize = 10;
+
+impl Line {
+    /// Whether the beginning of a response shows that the head of the answer itself follows. After an interim response
+    /// nobody could say what was consumed when hyper gives up, and another could not begin where it began.
+    fn is_for_lean(start: &[u8]) -> bool {
+        start.get(TELLING - 1).is_some_and(|digit| *digit != b'1')
+    }
 }
 
 /// hyper's end of a [`Line`].
@@ -226,14 +247,16 @@ pub(crate) struct Plug(Rc<RefCell<Line>>);
 #[derive(Debug)]
 pub(crate) struct Outlet(Rc<RefCell<Line>>);
 
-/// A line with nothing on it yet.
-pub(crate) fn line() -> (Outlet, Plug) {
+/// A line with nothing on it yet. A `lean` hyper does not get to see what it might not be able to read.
+pub(crate) fn line(lean: bool) -> (Outlet, Plug) {
     let line = Rc::new(RefCell::new(Line {
         socket: None,
         ahead: Ahead::NOTHING,
         again: Bytes::new(),
         glance: false,
         drained: false,
+        lean,
+        kept: false,
     }));
     (Outlet(Rc::clone(&line)), Plug(line))
 }
@@ -251,6 +274,16 @@ impl Outlet {
     /// Takes the socket off the line.
     pub(crate) fn disconnect(&self) -> Option<Socket> {
         self.0.borrow_mut().socket.take()
+    }
+
+    /// Whether there is a response that hyper did not get to see.
+    pub(crate) fn has_kept(&self) -> bool {
+        self.0.borrow().kept
+    }
+
+    /// What was read and not given to hyper.
+    pub(crate) fn take_kept(&self) -> Bytes {
+        std::mem::take(&mut self.0.borrow_mut().again)
     }
 
     /// The socket's turn begins: it may read some more. For a `glance`, what is there is read, and a socket with nothing
@@ -282,10 +315,11 @@ impl AsyncRead for Plug {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let mut line = self.0.borrow_mut();
-        let Line { socket: Some(socket), ahead, again, glance, drained } = &mut *line else {
+        let Line { socket: Some(socket), ahead, again, glance, drained, lean, kept } = &mut *line
+        else {
             return Poll::Pending;
         };
-        if *ahead != Ahead::NOTHING || *drained {
+        if *ahead != Ahead::NOTHING || *drained || *kept {
             return Poll::Pending;
         }
         if again.has_remaining() {
@@ -293,7 +327,18 @@ impl AsyncRead for Plug {
             buffer.put_slice(&piece);
             return Poll::Ready(Ok(()));
         }
-        socket.poll_read(cx, buffer).map_ok(|emptied| *drained = emptied && *glance)
+        let before = buffer.filled().len();
+        let begins = *lean && socket.meter.first_read.is_none();
+        let emptied = ready!(socket.poll_read(cx, buffer))?;
+        *drained = emptied && *glance;
+        let (_, read) = buffer.filled().split_at(before);
+        if begins && !read.is_empty() && !Line::is_for_lean(read) {
+            *again = Bytes::copy_from_slice(read);
+            *kept = true;
+            buffer.set_filled(before);
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(()))
     }
 }
 

@@ -55,7 +55,8 @@ impl Prepared {
         };
         // hyper has to see a `close`: it is about what comes after the response.
         let keeps = |header: &plan::Header| {
-            header.name != header::CONNECTION || header.value.as_bytes().eq_ignore_ascii_case(b"keep-alive")
+            header.name != header::CONNECTION
+                || header.value.as_bytes().eq_ignore_ascii_case(b"keep-alive")
         };
         if prepared.body.len() <= MOST_AHEAD && request.headers.iter().all(keeps) {
             prepared.wire = codec::encoded(prepared.to_http()).into();
