@@ -52,7 +52,10 @@ behaviours! {
     status_599 "status 599": status_line("HTTP/1.1 599 Own").answers(599).kept();
     status_999 "status 999": status_line("HTTP/1.1 999 Request denied").answers(999).kept();
     three_hundred_headers "300 headers": says(headers(300)).answers(200).kept();
+    as_many_headers_as_are_taken "320 headers": says(headers(320)).answers(200).kept();
+    one_header_too_many "321 headers": says_and_holds(headers(321)).fails(HeaderTooLarge);
     a_header_of_64_kib "header of 64 KiB": says(long_header(64)).answers(200).kept();
+    a_header_of_400_kib "header of 400 KiB": says(long_header(400)).answers(200).kept();
     a_header_of_512_kib "header of 512 KiB":
         says_and_holds(long_header(512)).fails(HeaderTooLarge).still_writing();
     ten_thousand_headers "10,000 headers": says_and_holds(headers(10_000)).fails(HeaderTooLarge).still_writing();

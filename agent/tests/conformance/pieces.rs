@@ -72,3 +72,34 @@ fn what_nagles_algorithm_costs_is_in_the_service_time_as_any_client_sees_it_and_
         "{measured:?}, plainly {plain:?}"
     );
 }
+
+/// Everything that may stand in a response before and after its body.
+const ODD: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n\
+    HTTP/1.1 200 OK\r\nX-Fold: a\r\n b\r\nTransfer-Encoding: chunked\r\n\r\n\
+    5;x=y\r\nhello\r\n0\r\nX-T: 1\r\n\r\n";
+
+/// Answers each request with these bytes in two pieces, cut a step further each time.
+#[track_caller]
+fn cut_anywhere(answer: &str, step: usize) {
+    let cuts = answer.len() / step;
+    let bytes = answer.as_bytes().to_vec();
+    let target = Target::start(move |request: &Received| {
+        let at = 1 + usize::try_from(request.number).unwrap() * step;
+        let (first, second) = bytes.split_at(at.min(bytes.len()));
+        vec![Step::write(first), Step::Delay(Duration::from_millis(1)), Step::write(second)]
+    });
+    let outcome = against(&target, workload(cuts as u64, 1));
+    outcome.assert_all_succeeded(cuts as u64);
+    assert_eq!(outcome.stats.connections.opened, 1);
+    let seen = target.wait_until(LONG, |counts| counts.open == 0).unwrap();
+    assert_eq!((outcome.total.bytes_out, outcome.total.bytes_in), (seen.bytes_in, seen.bytes_out));
+}
+
+#[test]
+fn a_response_may_be_cut_in_two_anywhere() {
+    let headers: String = (0..150).map(|at| format!("X-{at}: v\r\n")).collect();
+    let many = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 2\r\n\r\nok");
+    cut_anywhere(ODD, 1);
+    cut_anywhere("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 1);
+    cut_anywhere(&many, 23);
+}

@@ -280,9 +280,10 @@ impl Row {
                 let outcome = run(job(workload.clone(), target.addr(), 1));
                 expected.check(&outcome, target.addr(), &workload);
                 let frozen = expected.reads == Reads::Stops;
-                let opened = outcome.stats.connections.opened;
+                let (opened, received) = (outcome.stats.connections.opened, outcome.total.bytes_in);
                 let seen = target.wait_until(LONG, |counts| {
-                    counts.connections == opened && (frozen || counts.open == 0)
+                    let done = if frozen { counts.bytes_out >= received } else { counts.open == 0 };
+                    counts.connections == opened && done
                 });
                 expected.check_target(&outcome, &seen.unwrap());
             }

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::{
-    Listening, Shared,
+    LONG, Listening, Shared,
     request::{self, Framing, Part, Received},
     script::Step,
 };
@@ -182,7 +182,11 @@ impl Connection {
                 return Ok(Flow::End);
             }
             Step::StopAccepting => drop(shared.listening.send_replace(Listening::Deaf)),
-            Step::Refuse => drop(shared.listening.send_replace(Listening::Closed)),
+            Step::Refuse => {
+                shared.listening.send_replace(Listening::Closed);
+                // Whoever sees what the next step does finds nobody listening.
+                shared.counters.wait_async(LONG, |counts| !counts.listening).await.ok();
+            }
         }
         Ok(Flow::Next)
     }

@@ -61,7 +61,7 @@ pub enum Step {
     Reset,
     /// The whole target accepts no more; see [`Target::stop_accepting`](super::Target::stop_accepting).
     StopAccepting,
-    /// The whole target refuses new connections; see [`Target::refuse`](super::Target::refuse).
+    /// The whole target refuses new connections, from here on; see [`Target::refuse`](super::Target::refuse).
     Refuse,
 }
 
