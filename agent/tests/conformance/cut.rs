@@ -4,7 +4,7 @@ use http::Method;
 use inrush_common::outcome::ErrorClass::{
     ClosedBeforeResponse, ClosedOnReuse, HeaderParse, Reset, SendFailed,
 };
-use inrush_testkit::{Received, Script, Step, Target};
+use inrush_testkit::{LONG, Received, Script, Step, Target};
 
 use crate::row::{Row, behaviours, does, says_and_closes, says_and_holds, says_and_resets, server};
 use crate::support::{against, workload};
@@ -144,4 +144,16 @@ fn an_early_answer_counts_whether_or_not_the_request_was_sent_by_then() {
         let opened = outcome.stats.connections.opened;
         assert!((1..=3).contains(&opened), "{opened} connections for a body of {body} bytes");
     }
+}
+
+#[test]
+fn a_reset_between_two_requests_costs_the_second_only_if_it_was_on_its_way() {
+    let target = Target::start(|_: &Received| vec![Step::hello(), Step::Reset]);
+    let outcome = against(&target, workload(200, 2));
+    let raced = outcome.errors(ClosedOnReuse);
+    assert_eq!(outcome.total.failed, raced, "{:?}", outcome.total.examples);
+    let seen = target.wait_until(LONG, |counts| counts.open == 0).unwrap();
+    assert_eq!(seen.requests, 200 - raced);
+    assert_eq!(seen.connections, seen.requests, "each connection has one answer");
+    assert_eq!(outcome.total.bytes_in, seen.bytes_out);
 }
