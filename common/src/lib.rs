@@ -20,5 +20,6 @@ pub mod outcome;
 pub mod plan;
 pub mod report;
 pub mod stats;
+pub mod threshold;
 pub mod units;
 pub mod wire;

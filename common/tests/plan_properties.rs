@@ -110,6 +110,12 @@ fn plan_like() -> impl Strategy<Value = String> {
         "1e6",
         "name = ",
         "[[load]]",
+        "[[stop_when]]",
+        "threshold = ",
+        "'p99(response_time{phase=\"main\"}) < 1s'",
+        "thresholds = [",
+        "'count(errors) <'",
+        "abort = ",
     ];
     vec(select(pieces.to_vec()), 0..40).prop_map(|pieces| pieces.concat())
 }
@@ -290,6 +296,8 @@ fn plans() -> impl Strategy<Value = Plan> {
                 give_up_after,
             },
             agents: AgentsPolicy { min, on_loss },
+            thresholds: Vec::new(),
+            stop_when: Vec::new(),
         },
     )
 }

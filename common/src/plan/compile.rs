@@ -12,7 +12,7 @@ use super::{
     problem::{Problem, code},
     raw::{Field, RawPlan},
     source::Source,
-    status, url,
+    status, thresholds, url,
 };
 
 /// How much of a URL's path a request's name shows.
@@ -54,9 +54,13 @@ impl Compiler<'_> {
         let min = self.count("agents.min", &raw.agents_min);
         let on_loss = self.on_loss(&raw.agents_on_loss);
 
+        let name_of_request = method.as_ref().zip(url.as_ref()).map(|(m, u)| request_name(m, u));
+        let (thresholds, stop_when) =
+            thresholds::check(self, raw, load.as_ref(), name_of_request.as_ref());
+
         let (url, method) = (url?, method?);
         let request = Request {
-            name: request_name(&method, &url),
+            name: name_of_request?,
             method,
             url,
             headers,
@@ -72,7 +76,13 @@ impl Compiler<'_> {
             give_up_after: give_up_after?,
         };
         let min = u32::try_from(min?).expect("the key's limit fits");
-        Some(Plan { name: name?, workload, agents: AgentsPolicy { min, on_loss: on_loss? } })
+        Some(Plan {
+            name: name?,
+            workload,
+            agents: AgentsPolicy { min, on_loss: on_loss? },
+            thresholds: thresholds?,
+            stop_when: stop_when?,
+        })
     }
 
     pub(super) fn error(

@@ -29,6 +29,13 @@ pub enum Kind {
     Statuses,
     /// One of some words.
     Choice(&'static [&'static str]),
+    /// An array of strings, each a threshold.
+    Thresholds {
+        /// How many at most.
+        most: usize,
+    },
+    /// `true` or `false`.
+    Flag,
 }
 
 /// What holds where the plan does not give the key.
@@ -57,6 +64,7 @@ pub struct Key {
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const WEEK: Duration = Duration::from_secs(7 * 86_400);
+const SECOND: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_nanos(1);
 
 const fn text(
@@ -155,7 +163,29 @@ pub const KEYS: &[Key] = &[
         default: Default::Value(r#""abort""#),
         example: r#"on_loss = "continue""#,
     },
+    Key {
+        path: "thresholds",
+        kind: Kind::Thresholds { most: 100 },
+        default: Default::Words("none"),
+        example: r#"thresholds = ["p99(response_time) < 250ms", "failed_ratio < 0.1%"]"#,
+    },
+    text(
+        "stop_when.threshold",
+        "a threshold; at most 20 such tables",
+        Default::Required,
+        r#"threshold = "failed_ratio < 5%""#,
+    ),
+    duration("stop_when.after", (SECOND, HOUR), Default::Value(r#""10s""#), r#"after = "30s""#),
+    Key {
+        path: "stop_when.abort",
+        kind: Kind::Flag,
+        default: Default::Value("true"),
+        example: "abort = false",
+    },
 ];
+
+/// Tables that may stand in a plan several times: `[[stop_when]]`.
+pub const REPEATED: &[&str] = &["stop_when"];
 
 /// The entry of a key this version knows.
 pub(crate) fn find(path: &str) -> &'static Key {
@@ -183,6 +213,8 @@ impl Key {
             Kind::Count { .. } => "integer",
             Kind::Headers => "table of strings",
             Kind::Statuses => "array of integers and strings",
+            Kind::Thresholds { .. } => "array of strings",
+            Kind::Flag => "boolean",
         }
     }
 
@@ -192,13 +224,19 @@ impl Key {
             Kind::Text { limits } => limits.to_owned(),
             Kind::Duration { least, most } => {
                 let most = humantime::format_duration(most).to_string().replace("days", "d");
-                let least = if least.is_zero() { "0s or more" } else { "above 0s" };
+                let least = match least {
+                    Duration::ZERO => "0s or more".to_owned(),
+                    TICK => "above 0s".to_owned(),
+                    least => format!("{} or more", humantime::format_duration(least)),
+                };
                 format!("{least}, at most {most}")
             }
             Kind::Count { most } => format!("1 to {}", grouped(most)),
             Kind::Headers => "at most 100 lines, 64 KiB in all".to_owned(),
             Kind::Statuses => "100 to 999; ranges as \"200-299\"".to_owned(),
             Kind::Choice(words) => quoted(words, " or "),
+            Kind::Thresholds { most } => format!("at most {most} thresholds"),
+            Kind::Flag => "true or false".to_owned(),
         }
     }
 
@@ -256,7 +294,7 @@ mod tests {
     fn the_names_of_a_table_are_its_keys_and_its_tables() {
         assert_eq!(names_in("load"), ["closed"]);
         assert_eq!(names_in("agents"), ["min", "on_loss"]);
-        assert!(names_in("").ends_with(&["expect", "load", "agents"]));
+        assert!(names_in("").ends_with(&["load", "agents", "thresholds", "stop_when"]));
         assert!(names_in("load.closed.connections").is_empty());
     }
 

@@ -11,27 +11,30 @@
 
 mod closed;
 mod compile;
-mod duration;
+pub(crate) mod duration;
 mod files;
 mod headers;
 mod init;
 pub mod keys;
 mod mask;
 mod model;
-mod nearest;
+pub(crate) mod nearest;
 mod problem;
 mod raw;
 mod render;
 mod source;
 mod status;
 mod syntax;
+mod thresholds;
 mod url;
 
 use toml::de::DeTable;
 
 pub use files::{Files, MAX_BODY_FILE, named_files};
 pub use init::STARTER;
-pub use model::{AgentsPolicy, ClosedLoad, Expect, Header, Load, OnLoss, Plan, Request, Workload};
+pub use model::{
+    AgentsPolicy, ClosedLoad, Expect, Header, Load, OnLoss, Plan, Request, StopRule, Workload,
+};
 pub use problem::{Problem, Severity, code};
 pub use render::render;
 use source::Source;

@@ -4,7 +4,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{
     MOST_PROBLEMS,
-    keys::{KEYS, names_in},
+    keys::{KEYS, REPEATED, names_in},
     problem::{Problem, code},
 };
 
@@ -31,10 +31,19 @@ impl Unknown {
             let name = key.get_ref().as_ref();
             let inner = join(path, name);
             if known.contains(&name) {
-                if let DeValue::Table(table) = value.get_ref()
-                    && KEYS.iter().all(|key| key.path != inner)
-                {
-                    self.look_into(table, &inner);
+                if KEYS.iter().any(|key| key.path == inner) {
+                    continue;
+                }
+                match value.get_ref() {
+                    DeValue::Table(table) => self.look_into(table, &inner),
+                    DeValue::Array(tables) if REPEATED.contains(&inner.as_str()) => {
+                        for table in tables.iter() {
+                            if let DeValue::Table(table) = table.get_ref() {
+                                self.look_into(table, &inner);
+                            }
+                        }
+                    }
+                    _ => {}
                 }
             } else if inner != "load.open" && !key.span().is_empty() {
                 let (help, meant) = if self.problems.len() < MOST_PROBLEMS {
@@ -44,7 +53,7 @@ impl Unknown {
                     (String::new(), None)
                 };
                 self.meant.extend(meant);
-                let place = if path.is_empty() { "a plan" } else { &format!("[{path}]") };
+                let place = if path.is_empty() { "a plan" } else { &heading(path) };
                 self.problems.push(Problem::error(
                     code::UNKNOWN_KEY,
                     key.span(),
@@ -89,8 +98,13 @@ fn stands(table: &str) -> String {
     if table.is_empty() {
         "belongs at the top of the plan, above the first [table]".to_owned()
     } else {
-        format!("belongs into [{table}]")
+        format!("belongs into {}", heading(table))
     }
+}
+
+/// How the table is written in a plan.
+fn heading(table: &str) -> String {
+    if REPEATED.contains(&table) { format!("[[{table}]]") } else { format!("[{table}]") }
 }
 
 /// The word that is only a few slips of the keyboard away; the first of two equally near.

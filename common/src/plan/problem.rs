@@ -110,4 +110,9 @@ codes! {
     IDLE_CONNECTIONS = "plan::idle_connections", "There are more connections than requests (warning).";
     MANY_MORE = "plan::many_more", "There are more problems than anyone would read.";
     ENDLESS_RAMP = "plan::endless_ramp", "The ramp takes as long as the run, or longer (warning).";
+    BAD_THRESHOLD = "plan::bad_threshold", "A threshold cannot be read, or can never hold.";
+    UNKNOWN_METRIC = "plan::unknown_metric", "A threshold names a metric, an aggregate or a selector that there is not.";
+    NO_FIGURE = "plan::no_figure", "The report has no figure for what a threshold selects.";
+    UNKNOWN_NAME = "plan::unknown_name", "No request or phase of the plan has the name that a threshold selects.";
+    WRONG_UNIT = "plan::wrong_unit", "A threshold's limit has not the unit of its metric.";
 }

@@ -56,6 +56,16 @@ pub(crate) struct RawPlan {
     pub(crate) open: Option<Range<usize>>,
     pub(crate) agents_min: Field<i128>,
     pub(crate) agents_on_loss: Field<String>,
+    pub(crate) thresholds: Field<Vec<Spanned<String>>>,
+    pub(crate) stop_when: Field<Vec<Spanned<RawStop>>>,
+}
+
+/// A table `[[stop_when]]`.
+#[derive(Debug)]
+pub(crate) struct RawStop {
+    pub(crate) threshold: Field<String>,
+    pub(crate) after: Field<String>,
+    pub(crate) abort: Field<bool>,
 }
 
 /// One header: its name, and its values (more than one: the line is repeated).
@@ -115,6 +125,8 @@ pub(crate) fn read(document: &DeTable<'_>, meant: &[String]) -> (RawPlan, Vec<Pr
         open,
         agents_min: reader.integer(agents, "agents.min"),
         agents_on_loss: reader.string(agents, "agents.on_loss"),
+        thresholds: reader.strings(top, "thresholds"),
+        stop_when: reader.stop_rules(top),
     };
     (plan, reader.problems)
 }
@@ -235,6 +247,75 @@ impl Reader<'_> {
         Field::Is(Spanned::new(value.span(), statuses))
     }
 
+    fn flag(&mut self, table: Option<&DeTable<'_>>, path: &str) -> Field<bool> {
+        let value = match self.find(table, path) {
+            Field::Is(value) => value,
+            Field::Missing => return Field::Missing,
+            Field::Wrong => return Field::Wrong,
+        };
+        match value.get_ref() {
+            DeValue::Boolean(flag) => Field::Is(Spanned::new(value.span(), *flag)),
+            other => self.wrong(wrong_type(path, other, value.span())),
+        }
+    }
+
+    /// An array of strings; the good ones also where others are wrong.
+    fn strings(&mut self, table: Option<&DeTable<'_>>, path: &str) -> Field<Vec<Spanned<String>>> {
+        let value = match self.find(table, path) {
+            Field::Is(value) => value,
+            Field::Missing => return Field::Missing,
+            Field::Wrong => return Field::Wrong,
+        };
+        let DeValue::Array(items) = value.get_ref() else {
+            return self.wrong(wrong_type(path, value.get_ref(), value.span()));
+        };
+        let mut strings = Vec::new();
+        for item in items.iter() {
+            match item.get_ref() {
+                DeValue::String(text) => {
+                    strings.push(Spanned::new(item.span(), text.clone().into_owned()));
+                }
+                other => self.problems.push(wrong_type(path, other, item.span())),
+            }
+        }
+        Field::Is(Spanned::new(value.span(), strings))
+    }
+
+    fn stop_rules(&mut self, top: Option<&DeTable<'_>>) -> Field<Vec<Spanned<RawStop>>> {
+        let value = match self.find(top, "stop_when") {
+            Field::Is(value) => value,
+            Field::Missing => return Field::Missing,
+            Field::Wrong => return Field::Wrong,
+        };
+        let mut rules = Vec::new();
+        let mut rule = |value: &DeValue<'_>, span: Range<usize>| match value {
+            DeValue::Table(table) => {
+                let table = Some(table);
+                let rule = RawStop {
+                    threshold: self.string(table, "stop_when.threshold"),
+                    after: self.string(table, "stop_when.after"),
+                    abort: self.flag(table, "stop_when.abort"),
+                };
+                rules.push(Spanned::new(span, rule));
+            }
+            other => self.problems.push(Problem::error(
+                code::WRONG_TYPE,
+                span,
+                format!("`stop_when` is {}, expected tables", kind_of(other)),
+                "expected a table",
+                "write [[stop_when]] and below it: threshold = \"failed_ratio < 5%\"",
+            )),
+        };
+        match value.get_ref() {
+            DeValue::Array(items) => {
+                items.iter().for_each(|item| rule(item.get_ref(), item.span()));
+            }
+            // Written as [stop_when], for the only one that there is.
+            other => rule(other, value.span()),
+        }
+        Field::Is(Spanned::new(value.span(), rules))
+    }
+
     fn headers(&mut self, top: &DeTable<'_>) -> Vec<RawHeader> {
         let table = self.table(Some(top), "headers", keys::find("headers").example);
         let Some(table) = inner(&table) else {
@@ -321,7 +402,13 @@ fn wrong_type(path: &str, value: &DeValue<'_>, span: Range<usize>) -> Problem {
         (Kind::Statuses, _) => {
             (code::WRONG_TYPE, "an array of status codes", format!("for example: {}", key.example))
         }
-        (Kind::Text { .. } | Kind::Choice(_) | Kind::Headers, _) => {
+        (Kind::Thresholds { .. }, DeValue::Array(_) | DeValue::String(_)) => {
+            (code::WRONG_TYPE, "an array of strings", format!("for example: {}", key.example))
+        }
+        (Kind::Flag, _) => {
+            (code::WRONG_TYPE, "true or false", format!("without quotes: {}", key.example))
+        }
+        (Kind::Text { .. } | Kind::Choice(_) | Kind::Headers | Kind::Thresholds { .. }, _) => {
             (code::WRONG_TYPE, "a string", format!("for example: {}", key.example))
         }
     };

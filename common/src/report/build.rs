@@ -14,10 +14,11 @@ use crate::{
     outcome::ErrorClass,
     plan::{ClosedLoad, Load},
     stats::{AgentTotals, Histogram, IntervalTotals, RequestStats, Stats, Times, Totals},
+    threshold::evaluate,
 };
 
 /// The name of the one phase of a plan without phases.
-const ONLY_PHASE: &str = "main";
+pub(crate) const ONLY_PHASE: &str = "main";
 
 /// The report of a run, finished or under way.
 pub fn build(facts: &RunFacts, totals: &Totals) -> Report {
@@ -79,8 +80,11 @@ pub fn build(facts: &RunFacts, totals: &Totals) -> Report {
         response_time,
         ledger,
         series,
+        thresholds: Vec::new(),
     };
     report.verdict = verdict::judge(&report, &agents, findings);
+    report.thresholds =
+        facts.plan.thresholds.iter().map(|threshold| evaluate(threshold, &report)).collect();
     report
 }
 
