@@ -15,6 +15,7 @@ use crate::{
     outcome::ErrorClass,
     plan::Request,
     stats::{AgentTotals, Histogram, RequestStats, Stats, Times, Totals},
+    threshold::evaluate,
 };
 
 /// The report of a run, finished or under way.
@@ -74,8 +75,11 @@ pub fn build(facts: &RunFacts, totals: &Totals) -> Report {
         ledger,
         total_ledger,
         series,
+        thresholds: Vec::new(),
     };
     report.verdict = verdict::judge(&report, &agents, findings);
+    report.thresholds =
+        facts.plan.thresholds.iter().map(|threshold| evaluate(threshold, &report)).collect();
     report
 }
 

@@ -16,8 +16,9 @@ mod verdict;
 pub use build::build;
 pub use facts::{AgentFacts, ClockOffset, Loss, RunFacts};
 pub use model::{
-    AgentRow, AgentState, Bytes, Connections, Distribution, ErrorRow, Ledger, Model, PhaseRow,
-    PlanInfo, Rates, Reason, ReasonCode, Report, RequestRow, RunInfo, RunOutcome, SCHEMA,
-    SeriesRow, Skew, SplitByOutcome, StatusRow, Verdict, VerdictStatus,
+    AgentRow, AgentState, Amount, Bytes, Connections, Distribution, ErrorRow, Ledger, Model,
+    PhaseRow, PlanInfo, Rates, Reason, ReasonCode, Report, RequestRow, RunInfo, RunOutcome, SCHEMA,
+    SeriesRow, Skew, SplitByOutcome, StatusRow, ThresholdRow, ThresholdUnit, Verdict,
+    VerdictStatus,
 };
 pub use verdict::{Rule, rules};
