@@ -110,7 +110,8 @@ fn a_rate_on_its_limit_is_on_it_whatever_the_duration() {
 #[test]
 fn a_time_on_its_limit_is_on_it_and_is_the_printed_one() {
     let report = report();
-    let of: [(&str, fn(&Distribution) -> Option<u64>); 8] = [
+    type Printed = fn(&Distribution) -> Option<u64>;
+    let of: [(&str, Printed); 8] = [
         ("min", |of| of.min_ns),
         ("mean", |of| of.mean_ns),
         ("stdev", |of| of.stdev_ns),
