@@ -16,6 +16,7 @@ use crate::{
     outcome::ErrorClass,
     plan::Request,
     stats::{AgentTotals, Histogram, RequestStats, Stats, Times, Totals},
+    threshold::evaluate,
 };
 
 /// The report of a run, finished or under way.
@@ -79,12 +80,15 @@ pub fn build(facts: &RunFacts, totals: &Totals) -> Report {
         ledger,
         total_ledger,
         series,
+        thresholds: Vec::new(),
     };
     report.verdict = verdict::judge(
         &report,
         &Evidence { agents: &agents, phases: &phases, stretches: &stretches },
         findings,
     );
+    report.thresholds =
+        facts.plan.thresholds.iter().map(|threshold| evaluate(threshold, &report)).collect();
     report
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentRow, ErrorRow, PhaseRow, RequestRow, SeriesRow, StatusRow};
+use super::{AgentRow, ErrorRow, PhaseRow, RequestRow, SeriesRow, StatusRow, ThresholdRow};
 
 /// The value of `schema`.
 pub const SCHEMA: &str = "inrush.report/v1";
@@ -68,6 +68,8 @@ pub struct Report {
     pub agents: Vec<AgentRow>,
     /// Rows of equal width over the run's timeline.
     pub series: Vec<SeriesRow>,
+    /// One row per threshold of the plan, in its order.
+    pub thresholds: Vec<ThresholdRow>,
 }
 
 /// Which run.

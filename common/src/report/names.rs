@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{AgentState, Model, ReasonCode, RunOutcome, VerdictStatus};
+use super::{AgentState, Model, ReasonCode, RunOutcome, ThresholdUnit, VerdictStatus};
 
 macro_rules! names {
     ($($type:ident { $($variant:ident => $name:literal),+ $(,)? })+) => {$(
@@ -29,6 +29,12 @@ macro_rules! names {
 names! {
     VerdictStatus { Valid => "valid", Degraded => "degraded", Invalid => "invalid" }
     Model { Closed => "closed", Open => "open", Mixed => "mixed" }
+    ThresholdUnit {
+        Nanoseconds => "ns",
+        Ratio => "ratio",
+        PerSecond => "per_second",
+        Count => "count",
+    }
     RunOutcome {
         Running => "running",
         Finished => "finished",
@@ -86,5 +92,6 @@ mod tests {
         check(RunOutcome::ALL);
         check(AgentState::ALL);
         check(ReasonCode::ALL);
+        check(ThresholdUnit::ALL);
     }
 }

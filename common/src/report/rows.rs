@@ -258,3 +258,53 @@ pub struct SeriesRow {
     /// Agents that handed in anything for it.
     pub agents: u64,
 }
+
+/// A threshold of the plan against this report. While the run goes on, what it says is provisional.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThresholdRow {
+    /// The threshold, written in one way whatever the plan's.
+    pub expression: String,
+    /// What `observed` and `limit` are in.
+    pub unit: ThresholdUnit,
+    /// The figure; null where the report does not know it.
+    pub observed: Option<Amount>,
+    /// What it is compared with.
+    pub limit: Amount,
+    /// Whether it holds. What is not known does not.
+    pub passed: bool,
+    /// Why the figure is not known; null where it is.
+    pub detail: Option<String>,
+}
+
+impl ThresholdRow {
+    /// Whether the figure is known and beyond its limit. One that is not known yet breaks nothing.
+    pub const fn is_broken(&self) -> bool {
+        !self.passed && self.observed.is_some()
+    }
+}
+
+/// What a threshold's numbers are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThresholdUnit {
+    /// Whole nanoseconds.
+    #[serde(rename = "ns")]
+    Nanoseconds,
+    /// A part of a whole, 0 to 1.
+    Ratio,
+    /// A number per second.
+    PerSecond,
+    /// A whole number.
+    Count,
+}
+
+/// A number that keeps its kind in JSON: nanoseconds and counts have no point.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Amount {
+    /// Nanoseconds, or a count.
+    Whole(u64),
+    /// A ratio, or a rate.
+    Real(f64),
+}

@@ -13,6 +13,7 @@ use inrush_common::{
     report::{AgentFacts, ClockOffset, Loss, Report, RunFacts, RunOutcome, build},
     schedule::{ConnectionProfile, Interleave},
     stats::{Completion, Gauges, Interval, Sample, Snapshot, SnapshotKey, Stats, Totals},
+    threshold::{self, Known},
 };
 
 use crate::loads;
@@ -33,6 +34,14 @@ impl Run {
             totals.add(snapshot);
         }
         totals
+    }
+
+    /// With these thresholds in its plan.
+    pub(crate) fn with_thresholds(mut self, thresholds: &[&str]) -> Self {
+        let known = Known { counted: true, ..Known::default() };
+        let read = thresholds.iter().map(|text| threshold::parse(text, &known).unwrap());
+        self.facts.plan.thresholds = read.collect();
+        self
     }
 
     pub(crate) fn report(&self) -> Report {
@@ -91,6 +100,8 @@ pub(crate) fn run_of(names: &[&str], requests: Vec<Request>, phases: Vec<Phase>)
             seed: 1,
         },
         agents: AgentsPolicy { min: 1, on_loss: OnLoss::Continue },
+        thresholds: Vec::new(),
+        stop_when: Vec::new(),
     };
     let offers: Vec<Offer> = names
         .iter()
@@ -381,13 +392,24 @@ pub(crate) fn all_failed() -> Run {
 /// All of them, by name.
 pub(crate) fn all() -> Vec<(&'static str, Run)> {
     let mut runs = vec![
-        ("normal", normal()),
+        (
+            "normal",
+            normal().with_thresholds(&[
+                "p99(response_time) < 30ms",
+                "p98(service_time{outcome='succeeded'}) < 25ms",
+                "p99.99(response_time) < 1s",
+                "failed_ratio <= 0.1%",
+                "throughput{phase='main'} > 4000/s",
+                "count(errors.reset) == 0",
+                "count(status.5xx{request='hello'}) < 1_000",
+            ]),
+        ),
         ("lost_agent", lost_agent()),
-        ("empty", empty()),
+        ("empty", empty().with_thresholds(&["p50(response_time) < 1s", "failed_ratio < 1%"])),
         ("one_request", one_request()),
-        ("running", running()),
+        ("running", running().with_thresholds(&["max(connect) < 1s", "p99(ttfb) <= 10ms"])),
         ("cancelled", cancelled()),
-        ("all_failed", all_failed()),
+        ("all_failed", all_failed().with_thresholds(&["failed_ratio < 1%"])),
     ];
     runs.extend(loads::all().into_iter().map(|(name, run, _)| (name, run)));
     runs
