@@ -5,6 +5,7 @@ mod check;
 mod console;
 mod deliver;
 mod demo;
+mod describe;
 mod error;
 mod follow;
 mod interrupts;
