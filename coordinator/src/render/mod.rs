@@ -2,11 +2,13 @@
 //! all of them say the same.
 
 mod cell;
+mod explain;
 mod json;
 mod section;
 mod table;
 mod text;
 
 pub(crate) use cell::words;
+pub(crate) use explain::explain;
 pub use json::json;
 pub use text::text;
