@@ -10,7 +10,6 @@ mod error;
 mod explain;
 mod follow;
 mod interrupts;
-mod json;
 mod listen;
 mod lists;
 mod logging;
@@ -18,6 +17,7 @@ mod plan;
 mod report;
 mod run;
 mod serve;
+mod sink;
 mod submit;
 mod table;
 mod target;
@@ -92,7 +92,7 @@ fn dispatch(cli: &Cli, console: &mut Console<'_>) -> ExitCode {
 
 async fn command(cli: &Cli, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
     match &cli.command {
-        Command::Demo => demo::demo(cli.verbose, console).await,
+        Command::Demo(args) => demo::demo(args, cli.verbose, console).await,
         Command::Run(args) => run::run(args, cli.verbose, console).await,
         Command::Serve(args) => serve::serve(args, console).await,
         Command::Agent(_) => unreachable!("has a runtime of its own"),

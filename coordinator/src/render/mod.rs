@@ -4,6 +4,7 @@
 mod cell;
 mod explain;
 mod json;
+mod junit;
 mod section;
 mod table;
 mod text;
@@ -11,4 +12,5 @@ mod text;
 pub(crate) use cell::words;
 pub(crate) use explain::explain;
 pub use json::json;
+pub use junit::junit;
 pub use text::text;
