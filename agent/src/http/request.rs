@@ -64,6 +64,16 @@ impl Prepared {
         prepared
     }
 
+    /// The same for the last request on a connection: it says that it is, unless the plan says something about that.
+    pub(crate) fn last(request: &plan::Request) -> Self {
+        let mut request = request.clone();
+        if request.headers.iter().all(|header| header.name != header::CONNECTION) {
+            let value = HeaderValue::from_static("close");
+            request.headers.push(plan::Header { name: header::CONNECTION, value });
+        }
+        Self::new(&request)
+    }
+
     /// Bytes of the body.
     pub(crate) fn body_len(&self) -> usize {
         self.body.len()
@@ -165,6 +175,17 @@ mod tests {
         let sent = Prepared::new(&request(Method::GET, "http://example.test/", &own)).to_http();
         assert_eq!(sent.headers().get_all("x-a").iter().collect::<Vec<_>>(), ["1", "2"]);
         assert_eq!(sent.headers().get_all(header::HOST).iter().collect::<Vec<_>>(), ["other.test"]);
+    }
+
+    #[test]
+    fn the_last_request_on_a_connection_says_so_unless_the_plan_speaks_of_it() {
+        let connection = |own: &[(&str, &str)]| {
+            let sent = Prepared::last(&request(Method::GET, "http://example.test/", own)).to_http();
+            let values = sent.headers().get_all(header::CONNECTION);
+            values.iter().map(|value| value.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(connection(&[]), ["close"]);
+        assert_eq!(connection(&[("connection", "keep-alive")]), ["keep-alive"]);
     }
 
     #[test]
