@@ -3,6 +3,7 @@
 use std::{
     io,
     net::{IpAddr, SocketAddr},
+    rc::Rc,
     sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
@@ -52,7 +53,7 @@ pub(super) struct Closed {
     ready: Arc<Ready>,
     opening: Opening,
     first: Option<OpenedBefore>,
-    requests: Vec<Prepared>,
+    requests: Vec<Rc<Prepared>>,
     setup: Setup,
     timeline: Timeline,
     timeout_ns: u64,
@@ -86,8 +87,9 @@ impl Closed {
         };
         let opens_at: Vec<u64> = share.connections().map(|index| opens_at(load, index)).collect();
         let ready = Ready::new(opens_at.len());
-        let requests: Vec<Prepared> = workload.requests.iter().map(Prepared::new).collect();
-        let largest_body = requests.iter().map(Prepared::body_len).max().unwrap_or(0);
+        let requests: Vec<Rc<Prepared>> =
+            workload.requests.iter().map(Prepared::new).map(Rc::new).collect();
+        let largest_body = requests.iter().map(|request| request.body_len()).max().unwrap_or(0);
         Self {
             slots: Slots::new(opens_at, &ready),
             ready,
@@ -345,7 +347,10 @@ impl Closed {
         let State::Connecting(attempt) = self.slots.set(index, State::Queued, None) else {
             unreachable!("only a slot that connects has an attempt")
         };
-        if let Err(error) = result {
+        let reset = result.as_ref().is_err_and(connect::was_made);
+        if let Err(error) = result
+            && !reset
+        {
             return self.connect_failed(index, attempt.address, attempt.began_ns, &error);
         }
         let now = self.timeline.now_ns();
@@ -355,6 +360,11 @@ impl Closed {
             connect_ns: now.saturating_sub(attempt.began_ns),
         };
         self.use_connection(index, opened, now, false);
+        if let State::Busy(busy) = &mut self.slots.get(index).state
+            && reset
+        {
+            busy.exchange.was_reset();
+        }
     }
 
     fn use_opened(&mut self, index: usize, opened: OpenedBefore) {
@@ -392,7 +402,7 @@ impl Closed {
 
     /// Hands the next request to the slot's connection. The claim on it is made.
     fn begin(&mut self, index: usize, now: u64, intended_ns: u64) {
-        let request = &self.requests[self.budget.next_kind()];
+        let request = Rc::clone(&self.requests[self.budget.next_kind()]);
         if let State::Busy(busy) = &mut self.slots.get(index).state {
             busy.intended_ns = intended_ns;
             busy.sent_ns = now;

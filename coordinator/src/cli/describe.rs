@@ -6,7 +6,7 @@ use inrush_common::{
     plan::{
         ClosedLoad, ConnectionPolicy, Load, OpenLoad, Overflow, Phase, Resolve, ThinkTime, Workload,
     },
-    schedule::{Rate, RateProfile},
+    schedule::{ConnectionShape, Rate, RateProfile},
     units::{Count, Nanos},
 };
 
@@ -38,15 +38,16 @@ pub(super) fn load(load: &Load) -> String {
 }
 
 fn closed_load(closed: &ClosedLoad) -> String {
-    let shape = match closed.profile.opened() {
-        Some((connections, 0)) => format!("{} connections at a time", Count(connections)),
-        Some((connections, ramp_up)) => {
-            let (connections, ramp_up) = (Count(connections), Nanos(ramp_up));
+    let shape = match closed.profile.shape() {
+        ConnectionShape::Constant { connections, ramp_up_ns: 0 } => {
+            format!("{} connections at a time", Count(*connections))
+        }
+        ConnectionShape::Constant { connections, ramp_up_ns } => {
+            let (connections, ramp_up) = (Count(*connections), Nanos(*ramp_up_ns));
             format!("{connections} connections at a time, opened over {ramp_up}")
         }
-        None => {
-            let steps: Vec<(u64, u64)> =
-                closed.profile.step_list().map(|step| (step.from, step.to)).collect();
+        ConnectionShape::Steps(steps) => {
+            let steps: Vec<(u64, u64)> = steps.iter().map(|step| (step.from, step.to)).collect();
             shape(&steps, |connections| Count(connections).to_string(), " connections at a time")
         }
     };
