@@ -148,7 +148,8 @@ impl Exchange {
                                 }
                                 Poll::Ready(Ok(bytes)) => Ahead::Bytes(bytes),
                                 // hyper meets with it too, and says it in its own words.
-                                Poll::Ready(Err(_)) | Poll::Pending => Ahead::NOTHING,
+                                Poll::Ready(Err(_)) => Ahead::NOTHING,
+                                Poll::Pending => return Poll::Pending,
                             }
                         }
                         _ => Ahead::NOTHING,
