@@ -161,6 +161,7 @@ pub(crate) struct Codecs {
     roomy: Builder,
     /// There was a response that a lean one could not read.
     demanding: Cell<bool>,
+    #[expect(clippy::vec_box, reason = "a codec is large, and moves twice for every response")]
     idle: RefCell<Vec<Box<Codec>>>,
 }
 

@@ -9,4 +9,8 @@ mod counts;
 mod ends;
 mod failures;
 mod field;
+mod lanes;
+mod open;
+mod phases;
+mod policy;
 mod support;
