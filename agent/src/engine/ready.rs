@@ -74,7 +74,8 @@ impl Ready {
 
     fn wake(&self, index: usize) {
         self.words[index / BITS].fetch_or(1 << (index % BITS), SeqCst);
-        if !self.attended.swap(true, SeqCst) {
+        // Mostly it is attended already, and looking is cheaper than setting.
+        if !self.attended.load(SeqCst) && !self.attended.swap(true, SeqCst) {
             self.worker.lock().unwrap_or_else(PoisonError::into_inner).wake_by_ref();
         }
     }
