@@ -4,6 +4,7 @@
 mod cell;
 mod json;
 mod junit;
+mod load;
 mod section;
 mod table;
 mod text;

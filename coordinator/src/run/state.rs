@@ -161,6 +161,7 @@ impl Ending {
             RunOutcome::Finished => RunState::Finished,
             RunOutcome::Cancelled => RunState::Cancelled,
             RunOutcome::Running
+            | RunOutcome::StoppedByThreshold
             | RunOutcome::Aborted
             | RunOutcome::TargetUnreachable
             | RunOutcome::Failed => RunState::Failed,
