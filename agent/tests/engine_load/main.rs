@@ -9,5 +9,4 @@ mod counts;
 mod ends;
 mod failures;
 mod field;
-mod responses;
 mod support;

@@ -161,8 +161,8 @@ impl Ending {
             RunOutcome::Finished => RunState::Finished,
             RunOutcome::Cancelled => RunState::Cancelled,
             RunOutcome::Running
-            | RunOutcome::StoppedByThreshold
             | RunOutcome::Aborted
+            | RunOutcome::StoppedByThreshold
             | RunOutcome::TargetUnreachable
             | RunOutcome::Failed => RunState::Failed,
         }
