@@ -17,8 +17,10 @@ use tokio::{
 
 use crate::timeline::Timeline;
 
-/// A connection reads this often before it lets the others have their turn.
-const READS_PER_TURN: u32 = 32;
+/// A connection reads this much before it lets the others have their turn, each read counted with what it costs
+/// however little it brings.
+const BYTES_PER_TURN: usize = 512 << 10;
+const BYTES_OF_A_READ: usize = 16 << 10;
 
 /// What happened to the byte stream itself, whatever HTTP made of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,7 +43,7 @@ pub(crate) struct Meter {
     bytes_out: u64,
     first_read: Option<u64>,
     last_read: u64,
-    reads: u32,
+    read_in_turn: usize,
     state: StreamState,
 }
 
@@ -107,15 +109,14 @@ impl Socket {
 
     /// Ready when there is something to read: the end, an error or a byte, which is lost.
     pub(crate) fn poll_noise(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.meter.reads = 0;
+        self.meter.read_in_turn = 0;
         self.poll_read(cx, &mut ReadBuf::new(&mut [0])).map(drop)
     }
 
     /// Whether the connection has read enough for one turn. hyper passes over any number of interim responses without
     /// coming back: a target that sends them for ever would keep the worker from everything else, timeouts included.
-    fn has_had_its_turn(&mut self) -> bool {
-        self.meter.reads += 1;
-        self.meter.reads > READS_PER_TURN
+    fn has_had_its_turn(&self) -> bool {
+        self.meter.read_in_turn >= BYTES_PER_TURN
     }
 
     fn read(&mut self, bytes: usize) {
@@ -151,6 +152,7 @@ impl Socket {
         match Pin::new(&mut self.stream).poll_read(cx, buffer) {
             Poll::Ready(Ok(())) => {
                 let bytes = buffer.filled().len() - before;
+                self.meter.read_in_turn += bytes + BYTES_OF_A_READ;
                 self.read(bytes);
                 Poll::Ready(Ok(bytes > 0 && buffer.remaining() > 0))
             }
@@ -292,7 +294,7 @@ impl Outlet {
         let mut line = self.0.borrow_mut();
         (line.glance, line.drained) = (glance, false);
         if let Some(socket) = &mut line.socket {
-            socket.meter.reads = 0;
+            socket.meter.read_in_turn = 0;
         }
     }
 
