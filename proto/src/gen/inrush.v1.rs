@@ -668,6 +668,12 @@ pub struct Capacity {
     pub ports: u64,
     #[prost(uint32, tag = "4")]
     pub sources: u32,
+    /// Memory it may use; unset: not known.
+    #[prost(uint64, optional, tag = "5")]
+    pub memory_bytes: ::core::option::Option<u64>,
+    /// CPU time that a quota of its control groups allows it, in thousandths of a core; unset: no quota.
+    #[prost(uint64, optional, tag = "6")]
+    pub cpu_quota_millis: ::core::option::Option<u64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Host {
@@ -1318,6 +1324,9 @@ pub struct AgentInfo {
     pub offset_ns: ::core::option::Option<i64>,
     #[prost(uint64, tag = "12")]
     pub offset_bound_ns: u64,
+    /// CPU time that a quota allows it, in thousandths of a core; unset: no quota.
+    #[prost(uint64, optional, tag = "13")]
+    pub cpu_quota_millis: ::core::option::Option<u64>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListRunsRequest {}
