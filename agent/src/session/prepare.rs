@@ -177,7 +177,7 @@ mod tests {
                 starts_at: Duration::ZERO,
                 load: Load::Closed(ClosedLoad {
                     profile: ConnectionProfile::constant(4, 0).unwrap(),
-                    lanes: Interleave::whole(4),
+                    lanes: Interleave::whole(requests.min(4)),
                     requests: Some(requests),
                     duration: None,
                     think_time: ThinkTime::None,

@@ -12,7 +12,10 @@ use inrush_agent::{
 };
 use inrush_common::{
     outcome::{ErrorClass, NotStarted},
-    plan::{ClosedLoad, Expect, Header, Load, Request, Workload},
+    plan::{
+        ClosedLoad, ConnectionPolicy, Expect, Header, Load, Phase, Request, ThinkTime, Workload,
+    },
+    schedule::{ConnectionProfile, Interleave},
     stats::{Completion, RequestStats, Stats},
 };
 use inrush_testkit::Target;
@@ -22,29 +25,41 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// A workload of one GET, by count.
 pub(crate) fn workload(requests: u64, connections: u64) -> Workload {
-    closed(ClosedLoad {
-        connections,
-        requests: Some(requests),
-        duration: None,
-        ramp_up: Duration::ZERO,
-        ordinal: 0,
-        shares: 1,
-    })
+    closed(closed_load(connections, Some(requests), None))
 }
 
 /// A workload of one GET, by time.
 pub(crate) fn lasting(duration: Duration, connections: u64) -> Workload {
-    closed(ClosedLoad {
-        connections,
-        requests: None,
-        duration: Some(duration),
-        ramp_up: Duration::ZERO,
-        ordinal: 0,
-        shares: 1,
-    })
+    closed(closed_load(connections, None, Some(duration)))
+}
+
+/// Connections that are all there from the start.
+pub(crate) fn closed_load(
+    connections: u64,
+    requests: Option<u64>,
+    duration: Option<Duration>,
+) -> ClosedLoad {
+    let lanes = requests.map_or(connections, |requests| requests.min(connections));
+    ClosedLoad {
+        profile: ConnectionProfile::constant(connections, 0).unwrap(),
+        lanes: Interleave::whole(lanes),
+        requests,
+        duration,
+        think_time: ThinkTime::None,
+    }
 }
 
 fn closed(load: ClosedLoad) -> Workload {
+    phased(vec![phase("main", Duration::ZERO, Load::Closed(load))])
+}
+
+/// A measured phase.
+pub(crate) fn phase(name: &str, starts_at: Duration, load: Load) -> Phase {
+    Phase { name: name.to_owned(), measure: true, starts_at, load }
+}
+
+/// A workload of one GET in these phases.
+pub(crate) fn phased(phases: Vec<Phase>) -> Workload {
     Workload {
         requests: vec![Request {
             name: "it".to_owned(),
@@ -54,17 +69,27 @@ fn closed(load: ClosedLoad) -> Workload {
             body: bytes::Bytes::new(),
             expect: Expect::default(),
         }],
-        load: Load::Closed(load),
+        phases,
         timeout: Duration::from_secs(20),
         connect_timeout: Duration::from_secs(5),
         grace: Duration::from_secs(5),
         give_up_after: Duration::from_secs(10),
+        connections: ConnectionPolicy::default(),
+        seed: 1,
     }
+}
+
+/// Opens the connections of a workload evenly over a time.
+pub(crate) fn with_ramp(workload: Workload, ramp: Duration) -> Workload {
+    with_load(workload, |load| {
+        let ramp = u64::try_from(ramp.as_nanos()).unwrap();
+        load.profile = ConnectionProfile::constant(load.profile.peak(), ramp).unwrap();
+    })
 }
 
 /// Changes the load of a workload.
 pub(crate) fn with_load(mut workload: Workload, change: impl FnOnce(&mut ClosedLoad)) -> Workload {
-    let Load::Closed(load) = &mut workload.load;
+    let Load::Closed(load) = &mut workload.phases[0].load else { panic!("a closed load") };
     change(load);
     workload
 }
@@ -89,11 +114,11 @@ pub(crate) fn job(workload: Workload, addr: SocketAddr, workers: usize) -> Job {
 
 /// Starts a job at once.
 pub(crate) fn started(job: Job) -> Running {
-    let planned = planned(&job);
-    let connections = connections(&job);
+    let planned = job.workload.planned_requests();
+    let connections = job.workload.peak_connections();
     let engine = Engine::spawn(job).unwrap();
     engine.start(clock::now());
-    Running { engine, planned, connections, began: clock::now(), intervals: Vec::new() }
+    Running::of(engine, planned, connections)
 }
 
 /// Runs a job to its end.
@@ -104,17 +129,6 @@ pub(crate) fn run(job: Job) -> Outcome {
 /// Runs a workload against a target to its end, with one worker.
 pub(crate) fn against(target: &Target, workload: Workload) -> Outcome {
     run(job(workload, target.addr(), 1))
-}
-
-/// The number of requests a job plans.
-pub(crate) fn planned(job: &Job) -> Option<u64> {
-    let Load::Closed(load) = &job.workload.load;
-    load.requests
-}
-
-fn connections(job: &Job) -> u64 {
-    let Load::Closed(load) = &job.workload.load;
-    load.connections
 }
 
 /// An engine at work.
