@@ -22,5 +22,6 @@ pub mod plan;
 pub mod report;
 pub mod schedule;
 pub mod stats;
+pub mod threshold;
 pub mod units;
 pub mod wire;

@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 
 use bytes::Bytes;
-use inrush_common::plan::{self, ClosedLoad, Load, Loaded, OnLoss, Plan, keys::KEYS};
+use inrush_common::plan::{self, ClosedLoad, Load, Loaded, OnLoss, Phase, Plan, keys::KEYS};
 
 fn load(name: &str, source: &str) -> Loaded {
     let files = BTreeMap::from([("body.json".to_owned(), Bytes::from_static(b"{}"))]);
@@ -23,8 +23,20 @@ fn example(name: &str) -> Plan {
 }
 
 fn closed(plan: &Plan) -> &ClosedLoad {
-    let Load::Closed(closed) = &plan.workload.load;
-    closed
+    match plan.workload.phases.as_slice() {
+        [Phase { load: Load::Closed(closed), .. }] => closed,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn of(connections: u64, requests: Option<u64>) -> ClosedLoad {
+    ClosedLoad {
+        profile: ConnectionProfile::constant(connections, 0).unwrap(),
+        lanes: Interleave::whole(connections),
+        requests,
+        duration: None,
+        think_time: ThinkTime::None,
+    }
 }
 
 #[test]
@@ -45,19 +57,19 @@ fn hello_is_the_smallest_plan() {
     let plan = example("hello.toml");
     assert_eq!(plan.name, "hello");
     assert_eq!(plan.workload.requests[0].name, "GET /");
-    assert_eq!((closed(&plan).connections, closed(&plan).requests), (10, Some(1_000)));
+    assert_eq!(closed(&plan), &of(10, Some(1_000)));
 }
 
 #[test]
 fn a_hundred_thousand_requests_go_over_a_thousand_connections() {
     let plan = example("hundred-thousand.toml");
-    assert_eq!((closed(&plan).connections, closed(&plan).requests), (1_000, Some(100_000)));
+    assert_eq!(closed(&plan), &of(1_000, Some(100_000)));
 }
 
 #[test]
 fn a_million_requests_go_over_a_hundred_thousand_connections() {
     let plan = example("million.toml");
-    assert_eq!((closed(&plan).connections, closed(&plan).requests), (100_000, Some(1_000_000)));
+    assert_eq!(closed(&plan), &of(100_000, Some(1_000_000)));
 }
 
 #[test]

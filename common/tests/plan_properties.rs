@@ -26,9 +26,12 @@ fn look_at(source: &str) {
             let url = &work.requests[0].url;
             assert_eq!(url.scheme_str(), Some("http"));
             assert!(!url.host().unwrap().is_empty() && url.path().starts_with('/'), "{url}");
-            let Load::Closed(closed) = &work.load;
-            assert!(closed.connections > 0);
-            assert!(closed.requests.is_some() || closed.duration.is_some());
+            assert!(work.phases.iter().any(|phase| phase.measure));
+            for phase in &work.phases {
+                assert!(phase.load.connections() > 0, "{phase:?}");
+                assert!(phase.load.planned() != Some(0), "{phase:?}");
+                assert!(phase.load.planned().is_some() || phase.ends_at().is_some(), "{phase:?}");
+            }
             loaded.warnings
         }
         Err(problems) => {
@@ -110,6 +113,12 @@ fn plan_like() -> impl Strategy<Value = String> {
         "1e6",
         "name = ",
         "[[load]]",
+        "[[stop_when]]",
+        "threshold = ",
+        "'p99(response_time{phase=\"main\"}) < 1s'",
+        "thresholds = [",
+        "'count(errors) <'",
+        "abort = ",
     ];
     vec(select(pieces.to_vec()), 0..40).prop_map(|pieces| pieces.concat())
 }
@@ -290,6 +299,8 @@ fn plans() -> impl Strategy<Value = Plan> {
                 give_up_after,
             },
             agents: AgentsPolicy { min, on_loss },
+            thresholds: Vec::new(),
+            stop_when: Vec::new(),
         },
     )
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use inrush_common::plan::{
     self, Loaded, code,
-    keys::{Default, KEYS, Key},
+    keys::{Default, KEYS, Key, REPEATED},
 };
 
 const REFERENCE: &str = include_str!("../../docs/plan-reference.md");
@@ -84,11 +84,16 @@ fn with(key: &Key, line: &str) -> String {
         ("load.closed.connections", "connections = 10"),
         ("load.closed.requests", "requests = 1_000"),
     ]);
+    if REPEATED.contains(&key.table()) {
+        lines.insert("stop_when.threshold", r#"threshold = "failed_ratio < 5%""#);
+    }
     lines.insert(key.path, line);
     let mut source = String::new();
-    for table in ["", "expect", "load.closed", "agents"] {
-        if !table.is_empty() {
+    for table in ["", "expect", "load.closed", "agents", "stop_when"] {
+        if !REPEATED.contains(&table) && !table.is_empty() {
             source.push_str(&format!("[{table}]\n"));
+        } else if table == key.table() && !table.is_empty() {
+            source.push_str(&format!("[[{table}]]\n"));
         }
         for key in KEYS.iter().filter(|key| key.table() == table) {
             if let Some(line) = lines.get(key.path) {
@@ -111,14 +116,17 @@ fn every_example_loads_and_differs_from_the_default() {
 
 #[test]
 fn spelling_out_a_default_changes_nothing() {
-    let plain = load(&with(&KEYS[1], KEYS[1].example)).plan;
+    let url = load(&with(&KEYS[1], KEYS[1].example)).plan;
+    let rule = KEYS.iter().find(|key| key.path == "stop_when.threshold").unwrap();
+    let rule = load(&with(rule, rule.example)).plan;
     let mut spelt = 0;
     for key in KEYS {
         if let Default::Value(value) = key.default {
+            let plain = if REPEATED.contains(&key.table()) { &rule } else { &url };
             let line = format!("{} = {value}", key.name());
-            assert_eq!(load(&with(key, &line)).plan, plain, "{line}");
+            assert_eq!(load(&with(key, &line)).plan, *plain, "{line}");
             spelt += 1;
         }
     }
-    assert_eq!(spelt, 8);
+    assert_eq!(spelt, 10);
 }

@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use inrush_agent::cli::AgentArgs;
 use inrush_common::{address::DEFAULT_COORDINATOR, id::RunId};
 
+use super::{error::CliError, sink::Sinks};
+
 const ABOUT: &str =
     "Distributed HTTP load testing: many machines make the load, one report says what came of it";
 
@@ -18,9 +20,11 @@ Examples:
   inrush submit plan.toml                 … and a run over all of them
 
 The report goes to stdout, progress and logs to stderr. Exit codes:
-  0 passed                  2 usage or plan error
-  4 run invalid             5 target unreachable at the start
-  6 cancelled by the user   7 coordinator or agent error";
+  0 passed            2 usage or plan error
+  3 threshold failed  4 run invalid
+  5 target unreachable at the start
+  6 cancelled by the user
+  7 coordinator or agent error";
 
 /// `inrush`
 #[derive(Debug, Parser)]
@@ -58,7 +62,7 @@ pub(super) enum ColorWhen {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Show a whole run: a bundled target, a coordinator, two local agents, one report.
-    Demo,
+    Demo(DemoArgs),
     /// Run a plan on this machine, with local agents.
     Run(RunArgs),
     /// Run the coordinator that agents and submitters connect to.
@@ -93,21 +97,50 @@ pub(super) struct CoordinatorArgs {
     pub coordinator: String,
 }
 
-/// Where results go and how much is said on the way.
+/// Where the report goes, beside the text on stdout.
 #[derive(Debug, Args)]
-pub(super) struct OutputArgs {
+pub(super) struct ReportsArgs {
     /// Write the report as JSON to this file; "-": to stdout, instead of the text.
     #[arg(long, value_name = "F")]
     pub json: Option<PathBuf>,
+    /// Write the thresholds as JUnit XML to this file; "-": to stdout, instead of the text.
+    #[arg(long, value_name = "F")]
+    pub junit: Option<PathBuf>,
+}
+
+impl ReportsArgs {
+    /// Gets the places ready.
+    ///
+    /// # Errors
+    /// When one cannot be written to.
+    pub(super) fn prepare(&self) -> Result<Sinks, CliError> {
+        Sinks::prepare(self.json.as_deref(), self.junit.as_deref())
+    }
+}
+
+/// Where results go and how much is said on the way.
+#[derive(Debug, Args)]
+pub(super) struct OutputArgs {
+    /// Where the report goes.
+    #[command(flatten)]
+    pub reports: ReportsArgs,
     /// Show no progress.
     #[arg(short, long)]
     pub quiet: bool,
 }
 
+/// `inrush demo`
+#[derive(Debug, Args)]
+pub(super) struct DemoArgs {
+    /// Where the report goes.
+    #[command(flatten)]
+    pub reports: ReportsArgs,
+}
+
 const RUN_EXAMPLES: &str = "\
 Examples:
   inrush run plan.toml
-  inrush run plan.toml --json report.json --quiet
+  inrush run plan.toml --json report.json --junit junit.xml --quiet
   inrush run plan.toml --local-agents 4 --workers 1
   inrush run - < plan.toml
 
@@ -183,7 +216,7 @@ pub(super) struct SubmitArgs {
     #[command(flatten)]
     pub coordinator: CoordinatorArgs,
     /// Print the run's id and return at once.
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "junit"])]
     pub detach: bool,
     /// Where the report goes.
     #[command(flatten)]
@@ -224,9 +257,9 @@ pub(super) struct ReportArgs {
     /// The run [default: the newest]
     #[arg(value_name = "RUN")]
     pub run: Option<RunId>,
-    /// Write the report as JSON to this file; "-": to stdout, instead of the text.
-    #[arg(long, value_name = "F")]
-    pub json: Option<PathBuf>,
+    /// Where the report goes.
+    #[command(flatten)]
+    pub reports: ReportsArgs,
     /// Read this data directory instead of asking a coordinator.
     #[arg(long, value_name = "D")]
     pub data_dir: Option<PathBuf>,

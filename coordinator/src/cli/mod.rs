@@ -8,7 +8,6 @@ mod demo;
 mod error;
 mod follow;
 mod interrupts;
-mod json;
 mod listen;
 mod lists;
 mod logging;
@@ -16,6 +15,7 @@ mod plan;
 mod report;
 mod run;
 mod serve;
+mod sink;
 mod submit;
 mod table;
 mod target;
@@ -90,7 +90,7 @@ fn dispatch(cli: &Cli, console: &mut Console<'_>) -> ExitCode {
 
 async fn command(cli: &Cli, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
     match &cli.command {
-        Command::Demo => demo::demo(cli.verbose, console).await,
+        Command::Demo(args) => demo::demo(args, cli.verbose, console).await,
         Command::Run(args) => run::run(args, cli.verbose, console).await,
         Command::Serve(args) => serve::serve(args, console).await,
         Command::Agent(_) => unreachable!("has a runtime of its own"),

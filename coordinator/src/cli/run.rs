@@ -26,7 +26,6 @@ use super::{
     error::CliError,
     follow::{Followed, OnInterrupt, follow},
     interrupts::Interrupts,
-    json::JsonSink,
     plan::PlanFile,
     serve::END_WITHIN,
 };
@@ -51,13 +50,13 @@ pub(super) async fn run(
     console: &mut Console<'_>,
 ) -> Result<ExitStatus, CliError> {
     let plan = PlanFile::read(&args.plan, console)?;
-    let sink = JsonSink::prepare(args.output.json.as_deref())?;
+    let sinks = args.output.reports.prepare()?;
     let fleet = fleet(&plan.plan, args.local_agents, args.workers).await?;
     let mut interrupts = Interrupts::catch()?;
     let style = progress_style(console, args.output.quiet, verbosity);
     let local = LocalRun { plan, fleet, data_dir: args.data_dir.clone(), style, verbosity };
     let report = local.report(&mut interrupts, console).await?;
-    deliver(&report, sink, console)
+    deliver(&report, sinks, console)
 }
 
 /// Logs would tear a bar apart.

@@ -1,6 +1,9 @@
 //! One value as a few characters. What does not apply is a dash, never a 0.
 
-use inrush_common::units::{ByteCount, Count, Nanos};
+use inrush_common::{
+    report::{Amount, ThresholdRow, ThresholdUnit},
+    units::{ByteCount, Count, Nanos},
+};
 
 /// Does not apply.
 pub(super) const NONE: &str = "–";
@@ -61,6 +64,42 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
         format!("{percent:.0} %")
     } else {
         format!("{percent:.2} %")
+    }
+}
+
+/// A threshold's figure and limit. Where so few digits would make the two look the same and they are not, all digits.
+pub(super) fn observed_and_limit(row: &ThresholdRow) -> (String, String) {
+    let (limit, Some(observed)) = (row.limit, row.observed) else {
+        return (NONE.to_owned(), amount(row.limit, row.unit));
+    };
+    let (short, limit_short) = (amount(observed, row.unit), amount(limit, row.unit));
+    if short == limit_short && observed != limit {
+        (all_digits(observed, row.unit), all_digits(limit, row.unit))
+    } else {
+        (short, limit_short)
+    }
+}
+
+fn amount(amount: Amount, unit: ThresholdUnit) -> String {
+    match (amount, unit) {
+        (Amount::Whole(nanos), ThresholdUnit::Nanoseconds) => time(nanos),
+        (Amount::Real(ratio), ThresholdUnit::Ratio) if ratio > 0.0 && ratio < 0.000_1 => {
+            "<0.01 %".to_owned()
+        }
+        (Amount::Real(ratio), ThresholdUnit::Ratio) => format!("{:.2} %", ratio * 100.0),
+        (Amount::Real(per_second), ThresholdUnit::PerSecond) => format!("{}/s", rate(per_second)),
+        (Amount::Whole(number), _) => count(number),
+        (Amount::Real(number), _) => number.to_string(),
+    }
+}
+
+fn all_digits(amount: Amount, unit: ThresholdUnit) -> String {
+    match (amount, unit) {
+        (Amount::Whole(nanos), ThresholdUnit::Nanoseconds) => format!("{} ns", count(nanos)),
+        (Amount::Real(ratio), ThresholdUnit::Ratio) => format!("{} %", ratio * 100.0),
+        (Amount::Real(per_second), ThresholdUnit::PerSecond) => format!("{per_second}/s"),
+        (Amount::Whole(number), _) => count(number),
+        (Amount::Real(number), _) => number.to_string(),
     }
 }
 

@@ -3,10 +3,12 @@
 
 mod cell;
 mod json;
+mod junit;
 mod section;
 mod table;
 mod text;
 
 pub(crate) use cell::words;
 pub use json::json;
+pub use junit::junit;
 pub use text::text;

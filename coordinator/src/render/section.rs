@@ -1,7 +1,7 @@
 //! The sections of the text report. The first line of each is its heading.
 
 use inrush_common::report::{
-    AgentRow, AgentState, Distribution, Ledger, Report, SplitByOutcome, StatusRow,
+    AgentRow, AgentState, Distribution, Ledger, Report, RunOutcome, SplitByOutcome, StatusRow,
 };
 
 use super::{
@@ -266,4 +266,24 @@ fn state(row: &AgentRow) -> String {
         Some(detail) => format!("{state}: {}", cell::words(detail)),
         None => state,
     }
+}
+
+/// One line per threshold of the plan.
+pub(super) fn thresholds(report: &Report) -> Vec<String> {
+    if report.thresholds.is_empty() {
+        return Vec::new();
+    }
+    let so_far = report.run.outcome == RunOutcome::Running;
+    let heading = if so_far { "THRESHOLDS (so far)" } else { "THRESHOLDS" };
+    let mut table = Table::new([(Left, heading), (Right, "observed"), (Left, "result")]);
+    for row in &report.thresholds {
+        let (observed, _) = cell::observed_and_limit(row);
+        let result = match (row.passed, &row.detail) {
+            (true, _) => "passed".to_owned(),
+            (false, None) => "FAILED".to_owned(),
+            (false, Some(why)) => format!("FAILED: {}", cell::words(why)),
+        };
+        table.row([cell::words(&row.expression), observed, result]);
+    }
+    table.lines()
 }

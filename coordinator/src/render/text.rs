@@ -20,6 +20,7 @@ pub fn text(report: &Report, color: bool) -> String {
         section::requests(report),
         section::phases(report),
         section::agents(report),
+        section::thresholds(report),
     ];
     for section in sections.into_iter().filter(|section| !section.is_empty()) {
         lines.push(String::new());
@@ -77,6 +78,13 @@ fn head(report: &Report, paint: Paint) -> Vec<String> {
         lines.push(format!("outcome: {}", report.run.outcome.name()));
     }
     lines.extend(reasons(verdict, paint));
+    let thresholds = report.thresholds.len();
+    let failed = report.thresholds.iter().filter(|row| !row.passed).count();
+    if failed > 0 {
+        let so_far = if report.run.outcome == RunOutcome::Running { " so far" } else { "" };
+        let text = format!("{failed} of {thresholds} thresholds failed{so_far}");
+        lines.push(paint.verdict(VerdictStatus::Invalid, &text));
+    }
     lines
 }
 
@@ -112,7 +120,7 @@ fn began(report: &Report) -> String {
 }
 
 /// The one line that is quoted. It names the model, and when much failed it does not read like a result.
-fn headline(report: &Report) -> String {
+pub(super) fn headline(report: &Report) -> String {
     let (ledger, model) = (&report.ledger, report.model.name());
     let connections = match report.connections.requested {
         1 => "1 connection".to_owned(),

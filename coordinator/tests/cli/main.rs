@@ -10,3 +10,4 @@ mod process;
 mod run;
 mod signals;
 mod support;
+mod thresholds;
