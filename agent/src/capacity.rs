@@ -12,6 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::{
     cgroup::{Groups, available_memory, total_memory},
+    engine::MOST_LINGERING,
     kernel::{self, Tracking, local_ports},
 };
 
@@ -132,7 +133,10 @@ impl Limits {
             return Err(Unfit::Ceiling { wanted, ceiling });
         }
         let paths = paths(needs.sources, needs.targets);
-        self.machine.check(wanted, paths)?;
+        // Connections that have carried their last request stay open for a moment, and the next ones are opened already.
+        let ending = u64::from(self.machine.workers) * MOST_LINGERING as u64;
+        let files = self.machine.files.saturating_sub(needs.churn.map_or(0, |_| ending));
+        Capacity { files, ..self.machine }.check(wanted, paths)?;
         if let Some(table) = table.filter(|table| wanted > table.free()) {
             return Err(Unfit::Tracked { wanted, table });
         }

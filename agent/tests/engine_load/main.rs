@@ -9,5 +9,6 @@ mod counts;
 mod ends;
 mod failures;
 mod field;
+mod opening;
 mod responses;
 mod support;
