@@ -16,6 +16,7 @@ pub mod assign;
 pub mod capacity;
 pub mod churn;
 pub mod deadlines;
+pub mod explain;
 pub mod id;
 pub mod outcome;
 pub mod plan;

@@ -342,6 +342,7 @@ impl Known {
             workers: capacity.workers,
             max_connections: capacity.max_connections(),
             cpu_quota_millis: capacity.cpu_quota_millis,
+            memory_bytes: capacity.memory,
             labels: labels.clone().into_iter().collect(),
             connected: self.is_connected(),
             run: match &self.work {
@@ -351,6 +352,9 @@ impl Known {
             silent_ns: crate::clock::nanos(self.vitals.silent(now_ns)),
             offset_ns: clock.map(|clock| clock.offset_ns),
             offset_bound_ns: clock.map_or(0, |clock| clock.bound_ns),
+            files: capacity.files,
+            ports: capacity.ports,
+            sources: capacity.sources,
         }
     }
 }

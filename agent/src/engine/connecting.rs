@@ -159,7 +159,10 @@ impl Traffic {
             unreachable!("only a slot that connects has an attempt")
         };
         let Attempt { connecting, address, began_ns, purpose } = *attempt;
-        if let Err(error) = result {
+        let reset = result.as_ref().is_err_and(connect::was_made);
+        if let Err(error) = result
+            && !reset
+        {
             self.stats.connections.addresses.failed(address);
             return self.connect_failed(index, purpose, Unmade::new(address, began_ns, &error));
         }
@@ -182,6 +185,11 @@ impl Traffic {
                 self.install(index, stream, address, connect_ns, State::Held);
                 self.held += 1;
             }
+        }
+        if let State::Busy(connection) = &mut self.slots.get(index).state
+            && reset
+        {
+            connection.exchange.was_reset();
         }
     }
 

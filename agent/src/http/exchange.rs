@@ -148,7 +148,8 @@ impl Exchange {
                                 }
                                 Poll::Ready(Ok(bytes)) => Ahead::Bytes(bytes),
                                 // hyper meets with it too, and says it in its own words.
-                                Poll::Ready(Err(_)) | Poll::Pending => Ahead::NOTHING,
+                                Poll::Ready(Err(_)) => Ahead::NOTHING,
+                                Poll::Pending => return Poll::Pending,
                             }
                         }
                         _ => Ahead::NOTHING,
@@ -276,7 +277,8 @@ impl Exchange {
             stage: self.stage(),
             stream: meter.state(),
             complaint: Complaint::from(&error),
-            answered: meter.bytes_in() > 0,
+            received: meter.bytes_in(),
+            sent: meter.sent(),
             reused: self.served,
         });
         Failure::Broken { class, error }
@@ -308,6 +310,13 @@ impl Exchange {
     /// is then no failure of it.
     pub(crate) fn has_waited(&mut self) {
         self.waited = true;
+    }
+
+    /// Says that the connection was reset before it was used.
+    pub(crate) fn was_reset(&mut self) {
+        if let Place::Here(socket) = &mut self.place {
+            socket.was_reset();
+        }
     }
 
     pub(crate) fn meter(&self) -> Meter {

@@ -17,8 +17,9 @@ use tokio::{
 
 use crate::timeline::Timeline;
 
-/// A connection reads this often before it lets the others have their turn.
+/// A connection reads this often, and about so much, before it lets the others have their turn.
 const READS_PER_TURN: u32 = 32;
+const BYTES_PER_TURN: u64 = 512 * 1024;
 
 /// What happened to the byte stream itself, whatever HTTP made of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,8 +31,16 @@ pub(crate) enum StreamState {
     Ended,
     /// Reading failed: reset.
     ReadFailed,
-    /// Writing failed: reset, or the peer had closed.
+    /// Writing failed: reset.
     WriteFailed,
+}
+
+/// How much of a request has been written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    Nothing,
+    Part,
+    All,
 }
 
 /// The books of one connection, for the exchange on it now.
@@ -42,7 +51,9 @@ pub(crate) struct Meter {
     first_read: Option<u64>,
     last_read: u64,
     reads: u32,
+    read_in_turn: u64,
     state: StreamState,
+    unsent: bool,
 }
 
 impl Meter {
@@ -66,6 +77,24 @@ impl Meter {
 
     pub(crate) const fn state(&self) -> StreamState {
         self.state
+    }
+
+    pub(crate) const fn sent(&self) -> Sent {
+        match (self.bytes_out, self.unsent) {
+            (0, _) => Sent::Nothing,
+            (_, true) => Sent::Part,
+            (_, false) => Sent::All,
+        }
+    }
+
+    fn begin_turn(&mut self) {
+        (self.reads, self.read_in_turn) = (0, 0);
+    }
+
+    /// A read or a write has failed. The kernel says "broken pipe" where a reset came after an orderly end.
+    fn failed(&mut self, error: &io::Error, how: StreamState) {
+        let orderly = error.kind() == io::ErrorKind::BrokenPipe;
+        self.broke(if orderly { StreamState::Ended } else { how });
     }
 
     /// Only the first failure counts: what follows is its consequence.
@@ -98,6 +127,12 @@ impl Socket {
         self.meter.bytes_in = 0;
         self.meter.bytes_out = 0;
         self.meter.first_read = None;
+        self.meter.unsent = true;
+    }
+
+    /// The connection was reset before it was used.
+    pub(crate) fn was_reset(&mut self) {
+        self.meter.broke(StreamState::ReadFailed);
     }
 
     /// Ready when there may be something to read, be it the end.
@@ -107,7 +142,7 @@ impl Socket {
 
     /// Ready when there is something to read: the end, an error or a byte, which is lost.
     pub(crate) fn poll_noise(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.meter.reads = 0;
+        self.meter.begin_turn();
         self.poll_read(cx, &mut ReadBuf::new(&mut [0])).map(drop)
     }
 
@@ -115,7 +150,7 @@ impl Socket {
     /// coming back: a target that sends them for ever would keep the worker from everything else, timeouts included.
     fn has_had_its_turn(&mut self) -> bool {
         self.meter.reads += 1;
-        self.meter.reads > READS_PER_TURN
+        self.meter.reads > READS_PER_TURN || self.meter.read_in_turn >= BYTES_PER_TURN
     }
 
     fn read(&mut self, bytes: usize) {
@@ -127,13 +162,37 @@ impl Socket {
         self.meter.last_read = now;
         self.meter.first_read.get_or_insert(now);
         self.meter.bytes_in += bytes as u64;
+        self.meter.read_in_turn += bytes as u64;
     }
 
-    fn wrote(&mut self, result: &Poll<io::Result<usize>>) {
+    /// Books a write of what was `offered`, and tells what HTTP is to know of it.
+    ///
+    /// A target may answer before it has the whole request, and close: writing fails then, while the response lies
+    /// unread in the socket. So a broken connection is told by the read that finds nothing more, and not by the write.
+    fn wrote(
+        &mut self,
+        cx: &Context<'_>,
+        offered: usize,
+        result: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
         match result {
-            Poll::Ready(Ok(bytes)) => self.meter.bytes_out += *bytes as u64,
-            Poll::Ready(Err(_)) => self.meter.broke(StreamState::WriteFailed),
-            Poll::Pending => {}
+            Poll::Ready(Ok(bytes)) => {
+                self.meter.bytes_out += bytes as u64;
+                self.meter.unsent = bytes < offered;
+                Poll::Ready(Ok(bytes))
+            }
+            Poll::Ready(Err(error)) => {
+                let first = self.meter.state == StreamState::Open;
+                self.meter.failed(&error, StreamState::WriteFailed);
+                if !is_broken(&error) {
+                    return Poll::Ready(Err(error));
+                }
+                if first {
+                    cx.waker().wake_by_ref();
+                }
+                Poll::Pending
+            }
+            Poll::Pending => Poll::Pending,
         }
     }
 
@@ -152,10 +211,14 @@ impl Socket {
             Poll::Ready(Ok(())) => {
                 let bytes = buffer.filled().len() - before;
                 self.read(bytes);
+                if bytes == 0 && self.meter.state == StreamState::WriteFailed {
+                    // The write has taken the error: without it, this would look like an orderly end.
+                    return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+                }
                 Poll::Ready(Ok(bytes > 0 && buffer.remaining() > 0))
             }
             Poll::Ready(Err(error)) => {
-                self.meter.broke(StreamState::ReadFailed);
+                self.meter.failed(&error, StreamState::ReadFailed);
                 Poll::Ready(Err(error))
             }
             Poll::Pending => Poll::Pending,
@@ -168,8 +231,7 @@ impl Socket {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.wrote(&result);
-        result
+        self.wrote(cx, bytes.len(), result)
     }
 
     fn poll_write_vectored(
@@ -178,9 +240,13 @@ impl Socket {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.wrote(&result);
-        result
+        self.wrote(cx, slices.iter().map(|slice| slice.len()).sum(), result)
     }
+}
+
+/// Whether the peer is gone: then a read does not wait.
+fn is_broken(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
 }
 
 /// What hyper will hand over to be written, and what is on the wire already.
@@ -292,7 +358,7 @@ impl Outlet {
         let mut line = self.0.borrow_mut();
         (line.glance, line.drained) = (glance, false);
         if let Some(socket) = &mut line.socket {
-            socket.meter.reads = 0;
+            socket.meter.begin_turn();
         }
     }
 

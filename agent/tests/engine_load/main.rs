@@ -10,5 +10,4 @@ mod ends;
 mod failures;
 mod field;
 mod opening;
-mod responses;
 mod support;

@@ -91,7 +91,7 @@ fn presence(compiler: &mut Compiler<'_>, path: &str, table: &Spanned<RawClosed>)
         compiler.exclude(
             &raw.ramp_up,
             "ramp_up",
-            (&raw.connections, "a ramp"),
+            (&raw.connections, "connections = { from, to }"),
             "a ramp of `connections` goes over `duration`",
         );
     } else if requests.is_missing() && duration.is_missing() {

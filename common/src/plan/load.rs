@@ -61,7 +61,7 @@ pub(super) fn of(
             second.clone(),
             format!("two load models: `{shown}.closed` and `{shown}.open`"),
             "the second one",
-            "keep one of them; [[phases]] have one each",
+            "keep one of them; a plan with [[phases]] has one in each",
         );
     }
     let closed_load = closed

@@ -22,6 +22,7 @@ mod mask;
 mod model;
 pub(crate) mod nearest;
 mod open;
+mod order;
 mod phases;
 mod problem;
 mod raw;

@@ -216,13 +216,16 @@ pub(super) fn wrong_type(path: &str, value: &DeValue<'_>, span: Range<usize>) ->
             let number = plain.parse().map(Rate::to_decimal).ok();
             let line = number.map(|number| format!("{} = {number}", key.name()));
             let line = line.unwrap_or_else(|| key.example.to_owned());
-            let help = format!("write the number alone, it is one per second: {line}");
+            let help = format!("write the number alone, a rate is per second: {line}");
             (code::WRONG_TYPE, "a number", help)
         }
         (Kind::Rate, _) => (code::WRONG_TYPE, "a number", example()),
         (Kind::RateOrRamp { .. }, _) => (code::WRONG_TYPE, "a number, or { from, to }", example()),
         (Kind::Connections { .. }, DeValue::String(_)) => {
-            let help = format!("write digits only, without quotes: {}", key.example);
+            let help = format!(
+                "write digits only, without quotes; underscores may group them: {}",
+                key.example
+            );
             (code::WRONG_TYPE, "a whole number", help)
         }
         (Kind::Connections { .. }, _) => {

@@ -38,7 +38,7 @@ impl Run {
 
     /// With these thresholds in its plan.
     pub(crate) fn with_thresholds(mut self, thresholds: &[&str]) -> Self {
-        let known = Known { counted: true, ..Known::default() };
+        let known = Known::default();
         let read = thresholds.iter().map(|text| threshold::parse(text, &known).unwrap());
         self.facts.plan.thresholds = read.collect();
         self

@@ -68,7 +68,11 @@ pub(super) fn progress_style(console: &Console<'_>, quiet: bool, verbosity: u8) 
 }
 
 /// The local agents for a plan on this machine.
-async fn fleet(plan: &Plan, agents: Option<u32>, workers: Option<u32>) -> Result<Fleet, CliError> {
+pub(super) async fn fleet(
+    plan: &Plan,
+    agents: Option<u32>,
+    workers: Option<u32>,
+) -> Result<Fleet, CliError> {
     let cores = usable_cpus();
     let addresses = target_addresses(plan).await;
     let most_workers = workers.and_then(|workers| NonZeroUsize::new(workers as usize));

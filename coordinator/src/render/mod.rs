@@ -2,6 +2,7 @@
 //! all of them say the same.
 
 mod cell;
+mod explain;
 mod json;
 mod junit;
 mod section;
@@ -9,6 +10,7 @@ mod table;
 mod text;
 
 pub(crate) use cell::words;
+pub(crate) use explain::explain;
 pub use json::json;
 pub use junit::junit;
 pub use text::text;

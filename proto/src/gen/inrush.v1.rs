@@ -1324,9 +1324,20 @@ pub struct AgentInfo {
     pub offset_ns: ::core::option::Option<i64>,
     #[prost(uint64, tag = "12")]
     pub offset_bound_ns: u64,
+    /// What max_connections is made of: files the process may open for connections, local ports per pair of a source and
+    /// a target address, source addresses.
+    #[prost(uint64, tag = "13")]
+    pub files: u64,
+    #[prost(uint64, tag = "14")]
+    pub ports: u64,
+    #[prost(uint32, tag = "15")]
+    pub sources: u32,
     /// CPU time that a quota allows it, in thousandths of a core; unset: no quota.
-    #[prost(uint64, optional, tag = "13")]
+    #[prost(uint64, optional, tag = "16")]
     pub cpu_quota_millis: ::core::option::Option<u64>,
+    /// Memory it may use; unset: not known.
+    #[prost(uint64, optional, tag = "17")]
+    pub memory_bytes: ::core::option::Option<u64>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListRunsRequest {}

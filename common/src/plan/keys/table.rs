@@ -155,7 +155,7 @@ pub const KEYS: &[Key] = &[
         "load.open.requests",
         (1, MOST_REQUESTS),
         Default::Words("what `rate` makes in `duration`"),
-        "requests = 10_000",
+        "requests = 5_000",
     ),
     key(
         "load.open.arrivals",
