@@ -62,9 +62,14 @@ impl Traffic {
                 return true;
             }
         }
-        let slots = &self.slots;
-        let lane = |index| matches!(slots.state(index), State::Queued(Purpose::Lane { .. }));
-        if let Some(other) = self.opening.take(lane)
+        let State::Busy(connection) = self.slots.state(index) else { return false };
+        // The lanes of one phase each open a connection: that they do is what the phase is about.
+        let from = connection.request.order.phase;
+        let lane_of_another = |slot| match self.slots.state(slot) {
+            State::Queued(Purpose::Lane { phase, .. }) => *phase != from,
+            _ => false,
+        };
+        if let Some(other) = self.opening.take(lane_of_another)
             && let State::Queued(Purpose::Lane { phase, lane }) = *self.slots.state(other)
         {
             self.slots.set(other, State::Free, None);

@@ -10,8 +10,8 @@ use super::{
     traffic::Traffic,
 };
 
-/// The most connections that phases which have not begun will need at one instant, by the number of those that have; of
-/// phases that are still to begin.
+/// The most connections that the phases which have not begun will need at one instant, together with those that are on
+/// then, by how many of them have begun.
 pub(super) fn needed_later(phases: &[Phase]) -> Vec<u64> {
     let ahead = |phase: &&Phase| phase.stage == Stage::Ahead;
     let mut starts: Vec<&Phase> = phases.iter().filter(ahead).collect();
@@ -19,6 +19,7 @@ pub(super) fn needed_later(phases: &[Phase]) -> Vec<u64> {
     let at_start = |start: &Phase| -> u64 {
         let at = start.starts_ns;
         let on = phases.iter().filter(|it| it.starts_ns <= at && at < it.ends_ns);
+        // One that is over needs none, whatever the plan says.
         on.map(Phase::connections).fold(0, u64::saturating_add)
     };
     let mut needed = vec![0; starts.len() + 1];
@@ -96,6 +97,10 @@ impl Traffic {
         let until_ns = &mut self.stats.phases[index].until_ns;
         *until_ns = at.max(*until_ns);
         self.open_on.retain(|open| *open != index);
+        if at < self.phases[index].ends_ns {
+            // It would have had the time to be on together with later ones.
+            (self.needed_later, self.begun) = (needed_later(&self.phases), 0);
+        }
         self.close_surplus();
     }
 

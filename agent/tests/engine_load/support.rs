@@ -13,9 +13,10 @@ use inrush_agent::{
 use inrush_common::{
     outcome::{ErrorClass, NotStarted},
     plan::{
-        ClosedLoad, ConnectionPolicy, Expect, Header, Load, Phase, Request, ThinkTime, Workload,
+        ArrivalProcess, ClosedLoad, ConnectionPolicy, Expect, Header, Load, OpenLoad, Overflow,
+        Phase, Request, ThinkTime, Workload,
     },
-    schedule::{ConnectionProfile, Interleave},
+    schedule::{ConnectionProfile, Interleave, Rate, RateProfile},
     stats::{Completion, RequestStats, Stats},
 };
 use inrush_testkit::Target;
@@ -53,6 +54,32 @@ fn closed(load: ClosedLoad) -> Workload {
     phased(vec![phase("main", Duration::ZERO, Load::Closed(load))])
 }
 
+/// Requests at a rate, evenly.
+pub(crate) fn open_load(per_second: u64, duration: Duration, max_in_flight: u64) -> OpenLoad {
+    let rate = Rate::from_micro(per_second * 1_000_000).unwrap();
+    of_profile(RateProfile::constant(rate, nanos(duration)).unwrap(), max_in_flight)
+}
+
+/// Requests as a profile has them, evenly.
+pub(crate) fn of_profile(profile: RateProfile, max_in_flight: u64) -> OpenLoad {
+    OpenLoad {
+        slots: Interleave::whole(profile.count()),
+        profile,
+        arrivals: ArrivalProcess::Uniform,
+        max_in_flight,
+        on_overflow: Overflow::Queue,
+    }
+}
+
+/// A workload of one GET in one phase of the open model.
+pub(crate) fn open(load: OpenLoad) -> Workload {
+    phased(vec![phase("main", Duration::ZERO, Load::Open(load))])
+}
+
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap()
+}
+
 /// A measured phase.
 pub(crate) fn phase(name: &str, starts_at: Duration, load: Load) -> Phase {
     Phase { name: name.to_owned(), measure: true, starts_at, load }
@@ -82,8 +109,7 @@ pub(crate) fn phased(phases: Vec<Phase>) -> Workload {
 /// Opens the connections of a workload evenly over a time.
 pub(crate) fn with_ramp(workload: Workload, ramp: Duration) -> Workload {
     with_load(workload, |load| {
-        let ramp = u64::try_from(ramp.as_nanos()).unwrap();
-        load.profile = ConnectionProfile::constant(load.profile.peak(), ramp).unwrap();
+        load.profile = ConnectionProfile::constant(load.profile.peak(), nanos(ramp)).unwrap();
     })
 }
 
@@ -115,7 +141,9 @@ pub(crate) fn job(workload: Workload, addr: SocketAddr, workers: usize) -> Job {
 /// Starts a job at once.
 pub(crate) fn started(job: Job) -> Running {
     let planned = job.workload.planned_requests();
-    let connections = job.workload.peak_connections();
+    // What a phase left in flight may be there still when the next one has all of its own.
+    let phases = job.workload.phases.iter().map(|phase| phase.load.connections());
+    let connections = phases.sum::<u64>() + job.workload.connections.hold;
     let engine = Engine::spawn(job).unwrap();
     engine.start(clock::now());
     Running::of(engine, planned, connections)
@@ -196,6 +224,11 @@ impl Outcome {
 
     pub(crate) fn errors(&self, class: ErrorClass) -> u64 {
         self.total.errors[class as usize]
+    }
+
+    /// The accounts of a phase.
+    pub(crate) fn phase(&self, index: usize) -> RequestStats {
+        self.stats.phases[index].total()
     }
 
     pub(crate) fn not_started(&self, reason: NotStarted) -> u64 {
