@@ -10,6 +10,7 @@ mod counts;
 mod ends;
 mod failures;
 mod field;
+mod opening;
 mod lanes;
 mod open;
 mod phases;

@@ -8,7 +8,7 @@ use inrush_agent::{
     request_bytes,
 };
 use inrush_common::{
-    capacity::Capacity,
+    capacity::{CONNECTION_BYTES, Capacity},
     explain::{
         Explanation, FleetSource, Machine, Question, Refusal, RefusalCode, TimeWait,
         explain as work_out,
@@ -21,12 +21,7 @@ use inrush_proto::v1::AgentInfo;
 use super::{
     args::ExplainArgs, console::Console, describe, error::CliError, plan::PlanFile, run, sink::Sink,
 };
-use crate::{
-    client::Client,
-    exit::ExitStatus,
-    local::{CONNECTION_BYTES, Fleet},
-    render,
-};
+use crate::{client::Client, exit::ExitStatus, local::Fleet, render};
 
 /// Linux keeps the port of a connection that this side closed for so long; it is no setting.
 const TIME_WAIT: Duration = Duration::from_secs(60);
@@ -106,8 +101,19 @@ fn connected(listed: &[AgentInfo]) -> Result<Vec<Machine>, CliError> {
         let name = agent.name.parse().map_err(|error| {
             CliError::internal("the coordinator lists an agent that cannot be", error)
         })?;
-        let AgentInfo { workers, files, ports, sources, .. } = *agent;
-        Ok(Machine { name, capacity: Capacity { workers, files, ports, sources } })
+        let AgentInfo {
+            workers,
+            files,
+            ports,
+            sources,
+            memory_bytes: memory,
+            cpu_quota_millis,
+            ..
+        } = *agent;
+        Ok(Machine {
+            name,
+            capacity: Capacity { workers, files, ports, sources, memory, cpu_quota_millis },
+        })
     };
     connected.map(machine).collect()
 }
@@ -180,7 +186,14 @@ mod tests {
 
     #[test]
     fn assumed_agents_stand_in_the_order_of_their_numbers() {
-        let capacity = Capacity { workers: 2, files: 9, ports: 9, sources: 1 };
+        let capacity = Capacity {
+            workers: 2,
+            files: 9,
+            ports: 9,
+            sources: 1,
+            memory: None,
+            cpu_quota_millis: None,
+        };
         let names: Vec<String> =
             assumed(12, capacity).iter().map(|machine| machine.name.to_string()).collect();
         assert_eq!((names[0].as_str(), names[11].as_str()), ("agent-01", "agent-12"));
