@@ -235,6 +235,7 @@ impl Script {
                 cpu_ns: length_ns,
                 cpu_capacity_ns: length_ns * 2,
                 resident_bytes: 40_000_000 + self.seq * 1_000_000,
+                throttled_ns: 0,
             },
             completion: None,
         });
