@@ -13,3 +13,5 @@ pub mod resolve;
 pub mod selfcheck;
 pub mod session;
 mod timeline;
+
+pub use http::request::request_bytes;

@@ -15,6 +15,7 @@ pub mod address;
 pub mod assign;
 pub mod capacity;
 pub mod deadlines;
+pub mod explain;
 pub mod id;
 pub mod outcome;
 pub mod plan;

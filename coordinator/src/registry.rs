@@ -350,6 +350,9 @@ impl Known {
             silent_ns: crate::clock::nanos(self.vitals.silent(now_ns)),
             offset_ns: clock.map(|clock| clock.offset_ns),
             offset_bound_ns: clock.map_or(0, |clock| clock.bound_ns),
+            files: capacity.files,
+            ports: capacity.ports,
+            sources: capacity.sources,
         }
     }
 }

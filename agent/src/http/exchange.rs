@@ -378,3 +378,67 @@ pub(crate) fn describe(error: &hyper::Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::poll_fn,
+        io::{Read as _, Write as _},
+        net::TcpListener,
+    };
+
+    use inrush_common::plan::{self, Expect};
+
+    use super::*;
+    use crate::clock;
+
+    fn request() -> Rc<Prepared> {
+        Rc::new(Prepared::new(&plan::Request {
+            name: "it".to_owned(),
+            method: http::Method::GET,
+            url: "http://example.test/".parse().unwrap(),
+            headers: Vec::new(),
+            body: bytes::Bytes::new(),
+            expect: Expect::default(),
+        }))
+    }
+
+    /// A connection, and the target's end of it.
+    async fn pair() -> (Exchange, std::net::TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let setup = Setup::new(Timeline::new(clock::now()), 0);
+        (setup.exchange(stream), listener.accept().unwrap().0)
+    }
+
+    /// Polls a connection without a request until it is of no more use.
+    async fn over(exchange: &mut Exchange) {
+        poll_fn(|cx| {
+            assert!(exchange.poll(cx).is_pending());
+            if exchange.is_reusable() { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_connection_without_a_request_holds_no_codec_and_sees_its_end() {
+        let (mut exchange, mut peer) = pair().await;
+        exchange.start(request());
+        assert!(poll_fn(|cx| Poll::Ready(exchange.poll(cx))).await.is_pending());
+        let mut sent = [0; 1024];
+        assert!(peer.read(&mut sent).unwrap() > 0);
+        peer.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+        assert_eq!(poll_fn(|cx| exchange.poll(cx)).await.unwrap(), 204);
+        assert!(exchange.is_reusable() && matches!(exchange.place, Place::Here(_)));
+        drop(peer);
+        over(&mut exchange).await;
+    }
+
+    #[tokio::test]
+    async fn a_byte_that_nobody_asked_for_ends_a_connection_without_a_request() {
+        let (mut exchange, mut peer) = pair().await;
+        assert!(exchange.is_reusable());
+        peer.write_all(b"H").unwrap();
+        over(&mut exchange).await;
+    }
+}

@@ -64,6 +64,16 @@ impl Prepared {
         prepared
     }
 
+    /// The same for the last request on a connection: it says that it is, unless the plan says something about that.
+    pub(crate) fn last(request: &plan::Request) -> Self {
+        let mut request = request.clone();
+        if request.headers.iter().all(|header| header.name != header::CONNECTION) {
+            let value = HeaderValue::from_static("close");
+            request.headers.push(plan::Header { name: header::CONNECTION, value });
+        }
+        Self::new(&request)
+    }
+
     /// Bytes of the body.
     pub(crate) fn body_len(&self) -> usize {
         self.body.len()
@@ -91,6 +101,24 @@ impl Prepared {
         *request.headers_mut() = self.headers.clone();
         request
     }
+}
+
+/// Bytes of this request on the wire in HTTP/1.1, head and body.
+pub fn request_bytes(request: &plan::Request) -> u64 {
+    let sent = Prepared::new(request).to_http();
+    let line = sent.method().as_str().len() + sent.uri().to_string().len() + "  HTTP/1.1\r\n".len();
+    let headers = sent.headers().iter();
+    let headers: usize =
+        headers.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len()).sum();
+    // The length of a body is written by hyper, where the plan frames it in no way of its own.
+    let framed = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
+    let framed = framed.iter().any(|name| sent.headers().contains_key(name));
+    let length = if request.body.is_empty() || framed {
+        0
+    } else {
+        format!("content-length: {}\r\n", request.body.len()).len()
+    };
+    (line + headers + length + "\r\n".len() + request.body.len()) as u64
 }
 
 /// Host and port as the URL has them, without user information.
@@ -147,6 +175,17 @@ mod tests {
         let sent = Prepared::new(&request(Method::GET, "http://example.test/", &own)).to_http();
         assert_eq!(sent.headers().get_all("x-a").iter().collect::<Vec<_>>(), ["1", "2"]);
         assert_eq!(sent.headers().get_all(header::HOST).iter().collect::<Vec<_>>(), ["other.test"]);
+    }
+
+    #[test]
+    fn the_last_request_on_a_connection_says_so_unless_the_plan_speaks_of_it() {
+        let connection = |own: &[(&str, &str)]| {
+            let sent = Prepared::last(&request(Method::GET, "http://example.test/", own)).to_http();
+            let values = sent.headers().get_all(header::CONNECTION);
+            values.iter().map(|value| value.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(connection(&[]), ["close"]);
+        assert_eq!(connection(&[("connection", "keep-alive")]), ["keep-alive"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use inrush_agent::{clock, engine::connect_first};
 use inrush_common::outcome::ErrorClass;
 use inrush_testkit::{LONG, Received, Response, Script, Step, Target};
 
-use crate::support::{against, job, run, with_header, with_load, workload};
+use crate::support::{against, job, lasting, run, with_header, with_ramp, workload};
 
 /// Says hello and keeps the times at which connections came.
 struct Arrivals(Arc<Mutex<Vec<Instant>>>);
@@ -33,11 +33,7 @@ fn a_ramp_opens_the_connections_evenly_over_its_time_and_over_the_workers() {
     let arrivals = Arc::new(Mutex::new(Vec::new()));
     let target = Target::start(Arrivals(Arc::clone(&arrivals)));
     let ramp = Duration::from_millis(1000);
-    let workload = with_load(workload(1, 20), |load| {
-        load.requests = None;
-        load.duration = Some(ramp + Duration::from_millis(200));
-        load.ramp_up = ramp;
-    });
+    let workload = with_ramp(lasting(ramp + Duration::from_millis(200), 20), ramp);
     let began = clock::now();
     run(job(workload, target.addr(), 2));
     let arrivals: Vec<Duration> = arrivals.lock().unwrap().iter().map(|at| *at - began).collect();
@@ -52,7 +48,7 @@ fn a_ramp_opens_the_connections_evenly_over_its_time_and_over_the_workers() {
 #[test]
 fn a_ramp_does_not_hold_up_a_plan_that_is_done_without_it() {
     let target = Target::hello();
-    let slow = with_load(workload(50, 10), |load| load.ramp_up = Duration::from_secs(1000));
+    let slow = with_ramp(workload(50, 10), Duration::from_secs(1000));
     let outcome = against(&target, slow);
     outcome.assert_all_succeeded(50);
     assert_eq!(target.counts().connections, 1);

@@ -11,12 +11,12 @@ use super::{
     problem::code,
     raw::{Field, RawPlan, RawStop},
 };
-use crate::threshold::{self, Known, Threshold};
+use crate::threshold::{self, Known, KnownPhase, Threshold};
 
 /// More conditions than this to end a run early, and nobody knows why it ended.
 const MOST_STOP_RULES: usize = 20;
 
-/// Reads both. `None` only with a problem reported, here or by the reader before. Where phases or request could not be
+/// Reads both. `None` only with a problem reported, here or by the reader before. Where phases or requests could not be
 /// read, what depends on them is taken as right: there is a problem already.
 pub(super) fn check(
     compiler: &mut Compiler<'_>,
@@ -24,15 +24,17 @@ pub(super) fn check(
     phases: Option<&[Phase]>,
     request: Option<&String>,
 ) -> (Option<Vec<Threshold>>, Option<Vec<StopRule>>) {
-    let names: Option<Vec<String>> =
-        phases.map(|phases| phases.iter().map(|phase| phase.name.clone()).collect());
-    let known = Known {
-        requests: request.map(slice::from_ref),
-        phases: names.as_deref(),
-        counted: phases
-            .is_none_or(|phases| phases.iter().all(|phase| phase.load.planned().is_some())),
-    };
+    let phases: Option<Vec<_>> = phases.map(|phases| phases.iter().map(known_phase).collect());
+    let known = Known { requests: request.map(slice::from_ref), phases: phases.as_deref() };
     (thresholds(compiler, &raw.thresholds, &known), stop_rules(compiler, &raw.stop_when, &known))
+}
+
+fn known_phase(phase: &Phase) -> KnownPhase<'_> {
+    KnownPhase {
+        name: &phase.name,
+        measured: phase.measure,
+        counted: phase.load.planned().is_some(),
+    }
 }
 
 fn thresholds(

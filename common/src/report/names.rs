@@ -39,6 +39,7 @@ names! {
         Running => "running",
         Finished => "finished",
         Cancelled => "cancelled",
+        StoppedByThreshold => "stopped_by_threshold",
         Aborted => "aborted",
         TargetUnreachable => "target_unreachable",
         Failed => "failed",
@@ -65,6 +66,9 @@ names! {
         AgentCpu => "agent_cpu",
         WorkerLag => "worker_lag",
         StartSkew => "start_skew",
+        Overload => "overload",
+        RateMissed => "rate_missed",
+        WarmUp => "warm_up",
         HistogramOverflow => "histogram_overflow",
     }
 }

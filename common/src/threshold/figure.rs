@@ -39,17 +39,12 @@ impl Place {
     pub(super) const fn has(self, metric: Metric) -> bool {
         match (self, metric) {
             (Self::Run, _) => true,
-            (Self::Request, Metric::Time { time, .. }) => {
+            (_, Metric::FailedRatio | Metric::Rate(_)) => true,
+            (_, Metric::Count(counter)) => !matches!(counter, Counter::Connections(_)),
+            (Self::Phase, Metric::Time { time, .. }) => time.is_split(),
+            (Self::Request | Self::RequestInPhase, Metric::Time { time, .. }) => {
                 matches!(time, Time::ResponseTime | Time::ServiceTime)
             }
-            (Self::Phase, Metric::Time { time, .. }) => matches!(time, Time::ResponseTime),
-            (Self::Request, Metric::Count(counter)) => !matches!(counter, Counter::Connections(_)),
-            (Self::Phase, Metric::Count(counter)) => !matches!(
-                counter,
-                Counter::Connections(_) | Counter::Errors(_) | Counter::Status(_)
-            ),
-            (Self::Request | Self::Phase, Metric::FailedRatio | Metric::Rate(_)) => true,
-            (Self::RequestInPhase, _) => false,
         }
     }
 
@@ -57,11 +52,12 @@ impl Place {
     pub(super) const fn names(self) -> &'static str {
         match self {
             Self::Run => "everything",
-            Self::Request => {
+            Self::Phase => {
+                "response_time, service_time, schedule_lag, ttfb, failed_ratio, rates, and counts but those of connections"
+            }
+            Self::Request | Self::RequestInPhase => {
                 "response_time, service_time, failed_ratio, rates, and counts but those of connections"
             }
-            Self::Phase => "response_time, failed_ratio, rates, and counts of requests",
-            Self::RequestInPhase => "nothing; select one of the two",
         }
     }
 }
@@ -107,7 +103,16 @@ impl<'r> Line<'r> {
             (None, Some(name)) => {
                 report.phases.iter().find(|row| row.name == *name).map(Self::of_phase)
             }
-            (Some(_), Some(_)) => None,
+            (Some(request), Some(phase)) => {
+                let phase = report.phases.iter().find(|row| row.name == *phase)?;
+                let request = report.requests.iter().find(|row| row.name == *request)?;
+                // Without several phases and several requests, a phase's rows would be copies, and are not there.
+                match phase.requests.iter().find(|row| row.name == request.name) {
+                    Some(row) => Some(Self::of_request(row, phase.duration_s)),
+                    None if report.requests.len() == 1 => Some(Self::of_phase(phase)),
+                    None => Some(Self::of_request(request, report.duration_s)),
+                }
+            }
         }
     }
 
@@ -159,6 +164,11 @@ impl<'r> Line<'r> {
     fn of_phase(row: &'r PhaseRow) -> Self {
         Self {
             response_time: Some(&row.response_time),
+            service_time: Some(&row.service_time),
+            schedule_lag: Some(&row.schedule_lag),
+            ttfb: Some(&row.ttfb),
+            status: Some(&row.status),
+            errors: Some(&row.errors),
             ..Self::new(&row.ledger, &row.rates, row.duration_s)
         }
     }

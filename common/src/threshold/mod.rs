@@ -30,7 +30,7 @@ pub use fault::Fault;
 pub use metric::{
     ConnectionCount, Counter, Metric, OutcomeFilter, Pace, Percentile, Statistic, StatusSet, Time,
 };
-pub use parse::{Known, parse};
+pub use parse::{Known, KnownPhase, parse};
 pub use value::{Kind, Limit, Per, Rate, Ratio};
 
 /// One comparison of a figure with a limit.

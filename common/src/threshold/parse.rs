@@ -17,8 +17,17 @@ use crate::plan::{code, nearest::nearest};
 pub struct Known<'a> {
     /// The names of its requests; `None` where they are not known: any will do.
     pub requests: Option<&'a [String]>,
-    /// The names of its phases, likewise.
-    pub phases: Option<&'a [String]>,
+    /// Its phases, likewise.
+    pub phases: Option<&'a [KnownPhase<'a>]>,
+}
+
+/// What of a phase matters to thresholds.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownPhase<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Whether it counts in the figures of the run.
+    pub measured: bool,
     /// Whether it says how many requests there are to be: only then can any be missing.
     pub counted: bool,
 }

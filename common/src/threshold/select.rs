@@ -105,8 +105,10 @@ impl Parser<'_> {
     ) -> Option<(Metric, Scope)> {
         let before = self.faults.len();
         let typed = self.cursor.text(&name).to_owned();
-        self.named("request", self.known.requests, selectors.request.as_ref());
-        self.named("phase", self.known.phases, selectors.phase.as_ref());
+        let requests = self.known.requests.map(|all| all.iter().map(String::as_str).collect());
+        let phases = self.known.phases.map(|all| all.iter().map(|phase| phase.name).collect());
+        self.named("request", requests, selectors.request.as_ref());
+        self.named("phase", phases, selectors.phase.as_ref());
         let metric = match (metric, &selectors.outcome) {
             (metric, None) => metric,
             (Metric::Time { statistic, time, .. }, Some((outcome, _))) if time.is_split() => {
@@ -149,8 +151,15 @@ impl Parser<'_> {
 
     /// Only where it is known how many there were to be can any have been left out.
     fn not_started(&mut self, selectors: &Selectors, name: Range<usize>) {
-        if !self.known.counted {
-            let message = "the plan has no count of requests, so that none can be missing";
+        let phase = selectors.phase.as_ref().map(|(name, _)| name.as_str());
+        let counted = self.known.phases.is_none_or(|phases| {
+            let mut meant = phases
+                .iter()
+                .filter(|known| phase.map_or(known.measured, |name| known.name == name));
+            meant.all(|phase| phase.counted)
+        });
+        if !counted {
+            let message = "there is no count of requests in the plan, so that none can be missing";
             let help =
                 "give `requests` beside the duration, or use count(completed) or started_rate";
             self.no_figure(name, message.to_owned(), help.to_owned());
@@ -172,14 +181,14 @@ impl Parser<'_> {
     fn named(
         &mut self,
         what: &str,
-        known: Option<&[String]>,
+        known: Option<Vec<&str>>,
         selected: Option<&(String, Range<usize>)>,
     ) {
         let (Some(known), Some((name, part))) = (known, selected) else { return };
-        if known.contains(name) {
+        if known.contains(&name.as_str()) {
             return;
         }
-        let near = nearest(name, known.iter().map(String::as_str));
+        let near = nearest(name, known.iter().copied());
         let mut names: Vec<String> =
             known.iter().take(5).map(|name| format!("{:?}", shown(name))).collect();
         if known.len() > 5 {

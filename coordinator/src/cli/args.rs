@@ -83,6 +83,8 @@ pub(super) enum Command {
     Report(ReportArgs),
     /// Check a plan and say what it would do. Sends nothing.
     Check(CheckArgs),
+    /// Explain a run before it runs: every agent's share, ports, memory, and what would be refused. Sends nothing.
+    Explain(ExplainArgs),
     /// Write a starter plan.
     Init(InitArgs),
     /// Run the bundled target: a small, counting HTTP server to try things on.
@@ -274,6 +276,49 @@ pub(super) struct CheckArgs {
     /// The plan, a TOML file; "-": from stdin.
     #[arg(value_name = "PLAN")]
     pub plan: PathBuf,
+}
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  inrush explain plan.toml                                the agents that `inrush run` would start
+  inrush explain plan.toml --agents 8                     eight agents like this machine
+  inrush explain plan.toml --agents 3 --ports 28232 --files 1000000 --workers 4
+  inrush explain plan.toml --coordinator 127.0.0.1:7070   the agents that are connected there
+
+It is arithmetic: nothing is sent to the target. The shares are those that a run would hand out. Ends with 0 when the run \
+would be taken, with 2 when it would be refused.";
+
+/// `inrush explain`
+#[derive(Debug, Args)]
+#[command(after_help = EXPLAIN_EXAMPLES)]
+pub(super) struct ExplainArgs {
+    /// The plan, a TOML file; "-": from stdin.
+    #[arg(value_name = "PLAN")]
+    pub plan: PathBuf,
+    /// Over so many agents [default: those that `inrush run` would start]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub agents: Option<u32>,
+    /// Over the agents that are connected to this coordinator, HOST:PORT.
+    #[arg(long, value_name = "A", conflicts_with = "agents")]
+    pub coordinator: Option<String>,
+    /// Worker threads of each of the N agents [default: the cores of this machine]
+    #[arg(long, value_name = "N", requires = "agents", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub workers: Option<u32>,
+    /// Local ports of each per source and target address [default: those of this machine]
+    #[arg(long, value_name = "N", requires = "agents", value_parser = clap::value_parser!(u64).range(1..=65_535))]
+    pub ports: Option<u64>,
+    /// Files that each may open for connections [default: the limit of this machine]
+    #[arg(long, value_name = "N", requires = "agents")]
+    pub files: Option<u64>,
+    /// Source addresses of each [default: 1]
+    #[arg(long, value_name = "N", requires = "agents", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub sources: Option<u32>,
+    /// Bytes of a response, head and body, for the estimate of what comes in.
+    #[arg(long, value_name = "BYTES")]
+    pub response_size: Option<u64>,
+    /// Write the explanation as JSON to this file; "-": to stdout, instead of the text.
+    #[arg(long, value_name = "F")]
+    pub json: Option<PathBuf>,
 }
 
 /// `inrush init`

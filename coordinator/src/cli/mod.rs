@@ -7,6 +7,7 @@ mod deliver;
 mod demo;
 mod describe;
 mod error;
+mod explain;
 mod follow;
 mod interrupts;
 mod listen;
@@ -102,6 +103,7 @@ async fn command(cli: &Cli, console: &mut Console<'_>) -> Result<ExitStatus, Cli
         Command::Cancel(args) => submit::cancel(args, console).await,
         Command::Report(args) => report::report(args, console).await,
         Command::Check(args) => check::check(args, console),
+        Command::Explain(args) => explain::explain(args, console).await,
         Command::Init(args) => check::init(args, console),
         Command::Target(args) => target::target(args, console).await,
     }

@@ -67,7 +67,11 @@ pub(super) fn progress_style(console: &Console<'_>, quiet: bool, verbosity: u8) 
 }
 
 /// The local agents for a plan on this machine.
-async fn fleet(plan: &Plan, agents: Option<u32>, workers: Option<u32>) -> Result<Fleet, CliError> {
+pub(super) async fn fleet(
+    plan: &Plan,
+    agents: Option<u32>,
+    workers: Option<u32>,
+) -> Result<Fleet, CliError> {
     let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let most_workers = workers.and_then(|workers| NonZeroUsize::new(workers as usize));
     raise_file_limit();

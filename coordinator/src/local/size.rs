@@ -7,7 +7,7 @@ use inrush_common::{assign::by_weight, capacity::Capacity, units::ByteCount};
 /// The first source address given to an agent. 127.0.0.1 stays free for everything else.
 const FIRST_SOURCE: u32 = u32::from_be_bytes([127, 0, 0, 2]);
 /// Memory of an agent for each of its open connections: about 18 KB were measured.
-const CONNECTION_BYTES: u64 = 20_000;
+pub const CONNECTION_BYTES: u64 = 20_000;
 /// More agents than this on one machine is a mistake.
 const MOST_AGENTS: u64 = 256;
 

@@ -73,7 +73,7 @@ async fn the_share_that_fails_is_what_decides() {
     let folder = folder();
     for (one_in, status, code) in [(2_u32, 502, 3), (1_000, 503, 0)] {
         let target = Target::start(move |request: &Received| {
-            let fails = request.number % u64::from(one_in) == 0;
+            let fails = request.number.is_multiple_of(u64::from(one_in));
             vec![if fails { Step::status(status) } else { Step::hello() }]
         });
         plan(folder.path(), &target.url("/"), &json!(["failed_ratio < 1%"]), 2_000);

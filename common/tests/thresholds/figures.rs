@@ -1,30 +1,14 @@
-//! Thresholds: whatever is typed is read or refused with a place, what is read is written in one way, and figures are
-//! compared exactly.
-
-#![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
+//! Figures against their limits, on the limit and beside it.
 
 use inrush_common::{
     outcome::ErrorClass,
     plan::code,
-    report::{Amount, Distribution, ErrorRow, Report, StatusRow, ThresholdRow},
-    threshold::{self, ConnectionCount, Known, Metric, Threshold, Time},
+    report::{Amount, Distribution, ErrorRow, Ledger, Report, RequestRow, StatusRow, ThresholdRow},
+    threshold::{self, ConnectionCount, Time},
 };
-use proptest::{collection::vec, prelude::*, sample::select};
+use proptest::prelude::*;
 
-const COUNTED: Known<'_> = Known { requests: None, phases: None, counted: true };
-
-fn read(text: &str) -> Threshold {
-    threshold::parse(text, &COUNTED).unwrap_or_else(|faults| panic!("{text}: {faults:#?}"))
-}
-
-/// A report with thresholds in it that are not looked at: 20,000 requests in 4.5 s.
-fn report() -> Report {
-    serde_json::from_str(include_str!("report/golden/normal.json")).unwrap()
-}
-
-fn row(text: &str, report: &Report) -> ThresholdRow {
-    threshold::evaluate(&read(text), report)
-}
+use crate::{ANY, empty, read, report, row};
 
 #[track_caller]
 fn holds(report: &Report, cases: &[(&str, bool)]) {
@@ -33,27 +17,6 @@ fn holds(report: &Report, cases: &[(&str, bool)]) {
         assert_eq!(row.passed, *passed, "{row:?}");
         assert!(row.observed.is_some() && row.detail.is_none(), "{row:?}");
         assert_eq!(row.is_broken(), !passed);
-    }
-}
-
-#[test]
-fn what_is_written_in_many_ways_is_shown_in_one() {
-    for (typed, shown) in [
-        ("p99(response_time)<250ms", "p99(response_time) < 250ms"),
-        (" med ( ttfb ) >= 0.25 s ", "p50(ttfb) >= 250ms"),
-        ("p99.90(connect) < 1m", "p99.9(connect) < 1m"),
-        ("failed_ratio < 0.001", "failed_ratio < 0.1%"),
-        ("failed_ratio != 5.50 %", "failed_ratio != 5.5%"),
-        ("throughput>5_000/s", "throughput > 5000/s"),
-        ("count(errors)<=3", "count(errors) <= 3"),
-        (
-            "max(response_time{outcome='failed',request=\"c\\\\'\"}) == 1s",
-            "max(response_time{request=\"c\\\\'\", outcome=\"failed\"}) == 1s",
-        ),
-        ("failed_ratio{phase='a \"b\"'} < 1%", "failed_ratio{phase=\"a \\\"b\\\"\"} < 1%"),
-        ("max(ttfb{outcome=\"all\"}) < 1s", "max(ttfb) < 1s"),
-    ] {
-        assert_eq!(read(typed).to_string(), shown);
     }
 }
 
@@ -208,7 +171,7 @@ fn counts_are_the_sums_of_their_rows() {
 
 #[test]
 fn nothing_completed_is_no_ratio() {
-    let report: Report = serde_json::from_str(include_str!("report/golden/empty.json")).unwrap();
+    let report: Report = empty();
     for text in ["failed_ratio < 1%", "failed_ratio == 0%", "failed_ratio > 1%"] {
         let row = row(text, &report);
         assert!(!row.passed && row.observed.is_none());
@@ -248,7 +211,7 @@ fn what_is_not_refused_the_report_has_and_what_is_refused_it_has_not() {
                 (false, true) => metric.replace("@{", &format!("{{{place}, ")),
                 (false, false) => metric.replace('@', &format!("{{{place}}}")),
             };
-            match threshold::parse(&text, &COUNTED) {
+            match threshold::parse(&text, &ANY) {
                 Ok(threshold) => {
                     let row = threshold::evaluate(&threshold, &report);
                     let no_figure = row.detail.as_deref() == Some("the report has no such figure");
@@ -261,203 +224,62 @@ fn what_is_not_refused_the_report_has_and_what_is_refused_it_has_not() {
             }
         }
     }
-    assert!(refused > 20, "{refused}");
+    assert!(refused > 15, "{refused}");
 }
 
 #[test]
-fn names_are_those_of_the_plan_and_the_nearest_is_suggested() {
-    let requests = ["login".to_owned(), "buy".to_owned()];
-    let phases = ["main".to_owned()];
-    let known = Known { requests: Some(&requests), phases: Some(&phases), counted: true };
-    let text = "p95(response_time{request=\"logim\"}) < 1s";
-    let faults = threshold::parse(text, &known).unwrap_err();
-    let fault = &faults[0];
-    assert_eq!((faults.len(), fault.code), (1, code::UNKNOWN_NAME));
-    assert_eq!(text.get(fault.part.clone()), Some("\"logim\""));
-    assert_eq!(fault.message, "no request is called \"logim\"");
-    assert_eq!(fault.help, "did you mean \"login\"? the plan has \"login\", \"buy\"");
-    assert!(threshold::parse("throughput{phase='main'} > 1/s", &known).is_ok());
-    // The requests of a plan share its count.
-    let text = "count(not_started{request='buy'}) == 0";
-    assert_eq!(threshold::parse(text, &known).unwrap_err()[0].code, code::NO_FIGURE);
-}
-
-#[test]
-fn what_can_never_hold_is_refused() {
-    for text in ["count(errors) < 0", "failed_ratio < 0%", "max(ttfb) < 0s", "failed_ratio > 100%"]
-    {
-        let faults = threshold::parse(text, &COUNTED).unwrap_err();
-        assert_eq!(faults[0].label, "can never hold", "{text}");
-    }
-}
-
-#[test]
-fn every_mistake_of_a_line_is_told_at_once() {
-    let text = "p101(response_time{phse=\"a\", outcome=\"b\"}) =< 5%";
-    let faults = threshold::parse(text, &COUNTED).unwrap_err();
-    let parts: Vec<&str> =
-        faults.iter().map(|fault| text.get(fault.part.clone()).unwrap()).collect();
-    assert_eq!(parts, ["p101", "phse", "\"b\"", "=<", "%"]);
-}
-
-/// What must hold for any text.
-fn look_at(text: &str, known: &Known<'_>) {
-    match threshold::parse(text, known) {
-        Ok(threshold) => {
-            let written = threshold.to_string();
-            assert_eq!(
-                threshold::parse(&written, known),
-                Ok(threshold.clone()),
-                "{text:?} {written:?}"
-            );
-            assert_eq!(read(&written).to_string(), written);
-            let row = threshold::evaluate(&threshold, &EMPTY.with(Clone::clone));
-            assert_eq!(row.observed.is_none(), row.detail.is_some());
-        }
-        Err(faults) => {
-            assert!(!faults.is_empty(), "{text:?} is refused without a fault");
-            for fault in faults {
-                assert!(text.get(fault.part.clone()).is_some(), "{fault:?} in {text:?}");
-                let texts = [&fault.message, &fault.label, &fault.help];
-                assert!(texts.iter().all(|text| !text.is_empty() && text.len() < 500), "{fault:?}");
-                assert!(code::ALL.iter().any(|(code, _)| *code == fault.code));
-            }
-        }
-    }
-}
-
-thread_local! {
-    static EMPTY: Report = serde_json::from_str(include_str!("report/golden/empty.json")).unwrap();
-}
-
-/// Texts that look like thresholds, whole and broken.
-fn threshold_like() -> impl Strategy<Value = String> {
-    let pieces = [
-        "p99",
-        "p99.9",
-        "p",
-        "med",
-        "max",
-        "count",
-        "avg",
-        "(",
-        ")",
-        "{",
-        "}",
-        ",",
-        "=",
-        "\"",
-        "'",
-        "\\",
-        "response_time",
-        "ttfb",
-        "tls",
-        "failed_ratio",
-        "throughput",
-        "errors",
-        ".reset",
-        "status.5xx",
-        "status.",
-        "connections.opened",
-        "request=",
-        "phase=\"main\"",
-        "outcome='failed'",
-        "<",
-        "<=",
-        "==",
-        "!=",
-        ">",
-        "~",
-        " ",
-        " ",
-        "250ms",
-        "1s",
-        "0.1%",
-        "5000/s",
-        "/m",
-        "100",
-        "1_000",
-        "-1",
-        "0",
-        ".",
-        "1e9",
-        "99999999999999999999999999999999",
-        "ü",
-        "日本",
-        "\u{0}",
-        "\n",
-        "%",
-    ];
-    vec(select(pieces.to_vec()), 0..16).prop_map(|pieces| pieces.concat())
-}
-
-fn name() -> impl Strategy<Value = String> {
-    prop_oneof!["[a-z]{1,8}", "\\PC{0,12}", any::<String>()]
-}
-
-/// Thresholds as people write them.
-fn thresholds() -> impl Strategy<Value = String> {
-    let times = select(Time::ALL.to_vec());
-    let operator = || select(threshold::Operator::ALL.to_vec());
-    let quote = |name: &str| format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""));
-    let decimal = "[0-9]{1,9}(\\.[0-9]{1,6})?";
-    let time = ("(min|max|mean|stdev|med|p[1-9][0-9]?(\\.[0-9]{1,6})?)", times, operator())
-        .prop_flat_map(move |(aggregate, time, operator)| {
-            ("[0-9]{1,6}", "(ns|us|ms)", name(), any::<bool>()).prop_map(
-                move |(number, unit, name, named)| {
-                    let selector = match time {
-                        Time::ResponseTime if named => format!("{{request={}}}", quote(&name)),
-                        _ => String::new(),
-                    };
-                    format!("{aggregate}({time}{selector}) {operator} {number}{unit}")
-                },
-            )
-        });
-    let rate = ("(throughput|started_rate|completed_rate)", operator(), decimal, "/[smh]")
-        .prop_map(|(metric, operator, number, per)| format!("{metric} {operator} {number}{per}"));
-    let ratio = (operator(), "[0-9]{1,2}(\\.[0-9]{1,10})?%|0\\.[0-9]{1,12}")
-        .prop_map(|(operator, ratio)| format!("failed_ratio {operator} {ratio}"));
-    let classes = select(ErrorClass::ALL.to_vec());
-    let count = (classes, "[1-9](xx|[0-9]{2})", any::<bool>(), operator(), any::<u64>()).prop_map(
-        |(class, status, errors, operator, number)| {
-            let what = if errors { format!("errors.{class}") } else { format!("status.{status}") };
-            format!("count({what}) {operator} {number}")
-        },
+fn a_selector_leads_to_its_own_row() {
+    let mut report = report();
+    let row = |name: &str, failed| RequestRow {
+        name: name.to_owned(),
+        ledger: Ledger { failed, completed: 100, ..report.ledger.clone() },
+        ..report.requests[0].clone()
+    };
+    let rows = [row("login", 1), row("buy", 2), row("login", 3), row("buy", 4)];
+    let rows_of_main = [row("login", 5), row("buy", 6)];
+    let mut peak = report.phases[0].clone();
+    peak.name = "peak".to_owned();
+    (peak.ledger.failed, peak.ledger.completed) = (7, 100);
+    report.requests = rows[..2].to_vec();
+    // One phase: its rows would be copies, so that there are none.
+    holds(
+        &report,
+        &[
+            ("failed_ratio{request='login'} == 1%", true),
+            ("failed_ratio{request='buy'} == 2%", true),
+            ("failed_ratio{request='buy', phase='main'} == 2%", true),
+        ],
     );
-    prop_oneof![time, rate, ratio, count]
+    report.phases[0].requests = rows_of_main.to_vec();
+    peak.requests = rows[2..].to_vec();
+    report.phases.push(peak);
+    holds(
+        &report,
+        &[
+            ("failed_ratio == 0.45%", true),
+            ("failed_ratio{phase='peak'} == 7%", true),
+            ("failed_ratio{request='login'} == 1%", true),
+            ("failed_ratio{request='login', phase='main'} == 5%", true),
+            ("failed_ratio{phase='peak', request='login'} == 3%", true),
+            ("failed_ratio{phase='peak', request='buy'} == 4%", true),
+        ],
+    );
+    // One request: a phase's only row is the phase.
+    report.requests.truncate(1);
+    report.phases.iter_mut().for_each(|phase| phase.requests.clear());
+    holds(&report, &[("failed_ratio{phase='peak', request='login'} == 7%", true)]);
+    let absent =
+        threshold::evaluate(&read("failed_ratio{phase='peak', request='buy'} < 1%"), &report);
+    assert_eq!(absent.detail.as_deref(), Some("the report has no such figure"));
 }
 
 proptest! {
-    #[test]
-    fn no_text_makes_reading_a_threshold_panic(text in any::<String>()) {
-        look_at(&text, &COUNTED);
-    }
-
-    #[test]
-    fn nothing_that_looks_like_a_threshold_makes_reading_it_panic(
-        text in threshold_like(),
-        counted in any::<bool>(),
-    ) {
-        let names = ["main".to_owned()];
-        look_at(&text, &Known { requests: Some(&names), phases: Some(&names), counted });
-        look_at(&text, &COUNTED);
-    }
-
-    #[test]
-    fn a_threshold_written_down_reads_as_it_was(text in thresholds()) {
-        look_at(&text, &COUNTED);
-        // What is refused is what can never hold, and nothing else.
-        if let Err(faults) = threshold::parse(&text, &COUNTED) {
-            prop_assert!(faults.iter().all(|fault| fault.label == "can never hold"), "{text} {faults:?}");
-        }
-    }
-
     #[test]
     fn comparing_never_disagrees_with_the_numbers(
         (part, whole) in (1..=u64::MAX).prop_flat_map(|whole| (0..=whole, Just(whole))),
         parts in 0..=1_000_000_000_000_u64,
     ) {
-        let mut report = EMPTY.with(Clone::clone);
+        let mut report = empty();
         (report.ledger.failed, report.ledger.completed) = (part, whole);
         let limit = format!("0.{parts:012}");
         let limit = if parts == 1_000_000_000_000 { "1" } else { &limit };
@@ -468,17 +290,4 @@ proptest! {
         let exact = u128::from(part) * 1_000_000_000_000;
         prop_assert_eq!(at_most, exact <= u128::from(parts) * u128::from(whole));
     }
-}
-
-#[test]
-fn metrics_know_what_their_limit_is_given_in() {
-    for (text, kind) in [
-        ("max(tls) < 1s", threshold::Kind::Time),
-        ("failed_ratio < 1%", threshold::Kind::Ratio),
-        ("throughput > 1/s", threshold::Kind::Rate),
-        ("count(errors) == 0", threshold::Kind::Count),
-    ] {
-        assert_eq!(read(text).metric().kind(), kind);
-    }
-    assert!(matches!(read("max(tls) < 1s").metric(), Metric::Time { time: Time::Tls, .. }));
 }
