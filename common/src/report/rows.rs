@@ -60,6 +60,8 @@ pub struct PhaseRow {
     pub measured: bool,
     /// Its load model.
     pub model: Model,
+    /// The most connections that it may use at one instant: its connections, or its `max_in_flight`.
+    pub connections: u64,
     /// When it starts, seconds since the start of the run.
     pub starts_at_s: f64,
     /// Planned duration in seconds; null when only a count is planned.
