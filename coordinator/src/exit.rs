@@ -80,6 +80,11 @@ pub fn of(report: &Report) -> ExitStatus {
         RunOutcome::Running => ExitStatus::Passed,
         // Whatever the verdict says: a run that was cut short by a fault must not pass.
         RunOutcome::Aborted => ExitStatus::RunInvalid,
+        // Numbers that broke a threshold and may not be believed may have broken it by themselves.
+        RunOutcome::StoppedByThreshold => match report.verdict.status {
+            VerdictStatus::Invalid => ExitStatus::RunInvalid,
+            VerdictStatus::Valid | VerdictStatus::Degraded => ExitStatus::ThresholdFailed,
+        },
         RunOutcome::Finished => match report.verdict.status {
             VerdictStatus::Invalid => ExitStatus::RunInvalid,
             VerdictStatus::Valid | VerdictStatus::Degraded
@@ -137,10 +142,13 @@ mod tests {
             [Exit::Passed, Exit::ThresholdFailed],
             [Exit::RunInvalid, Exit::RunInvalid],
         ];
+        let stopped =
+            [[Exit::ThresholdFailed; 2], [Exit::ThresholdFailed; 2], [Exit::RunInvalid; 2]];
         let table = [
             (RunOutcome::Running, [[Exit::Passed; 2]; 3]),
             (RunOutcome::Finished, finished),
             (RunOutcome::Cancelled, [[Exit::Cancelled; 2]; 3]),
+            (RunOutcome::StoppedByThreshold, stopped),
             (RunOutcome::Aborted, [[Exit::RunInvalid; 2]; 3]),
             (RunOutcome::TargetUnreachable, [[Exit::TargetUnreachable; 2]; 3]),
             (RunOutcome::Failed, [[Exit::Internal; 2]; 3]),
