@@ -61,9 +61,20 @@ impl Opening {
         }
     }
 
-    /// Nobody waits any more.
-    pub(super) fn clear_queue(&mut self) {
-        self.queue.clear();
+    /// Whether nobody waits for a turn.
+    pub(super) fn is_queue_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Only these wait still.
+    pub(super) fn retain(&mut self, waits: impl Fn(usize) -> bool) {
+        self.queue.retain(|index| waits(*index));
+    }
+
+    /// Takes the first of these out of the queue: it does not need to connect any more.
+    pub(super) fn take(&mut self, wanted: impl Fn(usize) -> bool) -> Option<usize> {
+        let place = self.queue.iter().position(|index| wanted(*index))?;
+        self.queue.remove(place)
     }
 
     /// The slots whose attempt has ended, one way or the other.

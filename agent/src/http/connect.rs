@@ -73,6 +73,12 @@ fn no_source(source: IpAddr, error: io::Error) -> io::Error {
     }
 }
 
+/// Whether a failed attempt had made the connection, and the target then reset it: what refuses an attempt has another
+/// code.
+pub(crate) fn was_made(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::ConnectionReset
+}
+
 /// A connect error in words, lower case.
 pub(crate) fn describe(error: &io::Error) -> String {
     let words = match error.raw_os_error().map(Errno::from_raw_os_error) {

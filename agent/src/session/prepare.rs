@@ -142,7 +142,8 @@ mod tests {
 
     use inrush_common::{
         outcome::ErrorClass,
-        plan::{ClosedLoad, Expect, Request},
+        plan::{ClosedLoad, ConnectionPolicy, Expect, Load, Phase, Request, ThinkTime},
+        schedule::{ConnectionProfile, Interleave},
         stats::Stats,
     };
     use inrush_testkit::{LONG, Response, Target};
@@ -161,18 +162,24 @@ mod tests {
                 body: bytes::Bytes::new(),
                 expect: Expect::default(),
             }],
-            load: Load::Closed(ClosedLoad {
-                connections: 4,
-                requests: Some(requests),
-                duration: None,
-                ramp_up: Duration::ZERO,
-                ordinal: 0,
-                shares: 1,
-            }),
+            phases: vec![Phase {
+                name: Phase::ONLY.to_owned(),
+                measure: true,
+                starts_at: Duration::ZERO,
+                load: Load::Closed(ClosedLoad {
+                    profile: ConnectionProfile::constant(4, 0).unwrap(),
+                    lanes: Interleave::whole(requests.min(4)),
+                    requests: Some(requests),
+                    duration: None,
+                    think_time: ThinkTime::None,
+                }),
+            }],
             timeout: LONG,
             connect_timeout: LONG,
             grace: LONG,
             give_up_after: LONG,
+            connections: ConnectionPolicy::default(),
+            seed: 0,
         }
     }
 

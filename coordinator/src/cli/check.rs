@@ -77,16 +77,12 @@ fn summary(plan: &Plan) -> String {
         row("sends", format!("{} {}{body}", request.method, request.url));
         row("success", success(&request.expect));
     }
-    for phase in &workload.phases {
-        let text = describe::load(&phase.load);
-        match workload.phases.len() {
-            1 => row("load", text),
-            _ => {
-                let measured = if phase.measure { "" } else { ", not measured" };
-                let from = Nanos::from(phase.starts_at);
-                row("phase", format!("{}, from {from}{measured}: {text}", phase.name));
-            }
-        }
+    for (what, says) in describe::phases(workload) {
+        row(&what, says);
+    }
+    let connections = describe::connections(&workload.connections);
+    if !connections.is_empty() {
+        row("connects", connections.join("; "));
     }
     row(
         "timeouts",

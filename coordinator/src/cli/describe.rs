@@ -1,15 +1,35 @@
-//! Loads in words, for every command that says what a plan does.
+//! A load in words, for `inrush check` and whoever else says what a plan would do.
+
+use std::time::Duration;
 
 use inrush_common::{
-    plan::{ClosedLoad, Load, OpenLoad, Overflow, ThinkTime},
-    schedule::{ConnectionProfile, ConnectionShape, RateProfile},
+    plan::{
+        ClosedLoad, ConnectionPolicy, Load, OpenLoad, Overflow, Phase, Resolve, ThinkTime, Workload,
+    },
+    schedule::{ConnectionShape, Rate, RateProfile},
     units::{Count, Nanos},
 };
 
-/// More steps of a profile than this are only counted.
-const STEPS_SHOWN: usize = 6;
+/// One line for each phase, and what stands before it: its name, where there are several.
+pub(super) fn phases(workload: &Workload) -> Vec<(String, String)> {
+    let several = workload.phases.len() > 1;
+    let line = |phase: &Phase| {
+        let load = load(&phase.load);
+        let not_measured = if phase.measure { "" } else { ", not measured" };
+        if several {
+            let from = match phase.starts_at {
+                Duration::ZERO => "from the start".to_owned(),
+                later => format!("from {}", Nanos::from(later)),
+            };
+            ("phase".to_owned(), format!("{}, {from}{not_measured}: {load}", phase.name))
+        } else {
+            ("load".to_owned(), load)
+        }
+    };
+    workload.phases.iter().map(line).collect()
+}
 
-/// How much, how fast, how long.
+/// A load: its model, how much, how long.
 pub(super) fn load(load: &Load) -> String {
     match load {
         Load::Closed(closed) => closed_load(closed),
@@ -18,165 +38,185 @@ pub(super) fn load(load: &Load) -> String {
 }
 
 fn closed_load(closed: &ClosedLoad) -> String {
-    let end = match (closed.requests, closed.duration) {
+    let shape = match closed.profile.shape() {
+        ConnectionShape::Constant { connections, ramp_up_ns: 0 } => {
+            format!("{} connections at a time", Count(*connections))
+        }
+        ConnectionShape::Constant { connections, ramp_up_ns } => {
+            let (connections, ramp_up) = (Count(*connections), Nanos(*ramp_up_ns));
+            format!("{connections} connections at a time, opened over {ramp_up}")
+        }
+        ConnectionShape::Steps(steps) => {
+            let steps: Vec<(u64, u64)> = steps.iter().map(|step| (step.from, step.to)).collect();
+            shape(&steps, |connections| Count(connections).to_string(), " connections at a time")
+        }
+    };
+    let think = match closed.think_time {
+        ThinkTime::None => String::new(),
+        ThinkTime::Fixed(pause) => format!(", each thinks for {}", Nanos::from(pause)),
+        ThinkTime::Uniform(least, most) => {
+            format!(", each thinks for {} to {}", Nanos::from(least), Nanos::from(most))
+        }
+        ThinkTime::Exponential(mean) => {
+            format!(", each thinks for {} on average", Nanos::from(mean))
+        }
+    };
+    format!("closed model, {shape}{think}; {}", end(closed.requests, closed.duration))
+}
+
+/// What ends a closed load.
+fn end(requests: Option<u64>, duration: Option<Duration>) -> String {
+    match (requests, duration) {
         (Some(requests), None) => format!("{} requests in all", Count(requests)),
         (None, Some(duration)) => format!("for {}", Nanos::from(duration)),
         (Some(requests), Some(duration)) => {
             format!("{} requests in all, for at most {}", Count(requests), Nanos::from(duration))
         }
         (None, None) => "without end".to_owned(),
-    };
-    let pause = match closed.think_time {
-        ThinkTime::None => String::new(),
-        ThinkTime::Fixed(pause) => format!("; pauses of {} between requests", Nanos::from(pause)),
-        ThinkTime::Uniform(least, most) => {
-            format!("; pauses of {} to {} between requests", Nanos::from(least), Nanos::from(most))
-        }
-        ThinkTime::Exponential(mean) => {
-            format!("; memoryless pauses of {} on average between requests", Nanos::from(mean))
-        }
-    };
-    format!("closed model, {}{pause}; {end}", connections(&closed.profile))
-}
-
-fn connections(profile: &ConnectionProfile) -> String {
-    match profile.shape() {
-        ConnectionShape::Constant { connections, ramp_up_ns: 0 } => {
-            format!("{} connections at a time", Count(*connections))
-        }
-        ConnectionShape::Constant { connections, ramp_up_ns } => format!(
-            "{} connections at a time, opened over {}",
-            Count(*connections),
-            Nanos(*ramp_up_ns)
-        ),
-        ConnectionShape::Steps(steps) => {
-            let step = |from: u64, to: u64, duration: u64| line(&Count(from), &Count(to), duration);
-            let steps = steps.iter().map(|it| step(it.from, it.to, it.duration_ns));
-            format!("{} connections at a time", listed(steps))
-        }
     }
 }
 
 fn open_load(open: &OpenLoad) -> String {
     let overflow = match open.on_overflow {
-        Overflow::Queue => "then they wait",
-        Overflow::Drop => "then they are dropped",
+        Overflow::Queue => "waits",
+        Overflow::Drop => "is dropped",
     };
     format!(
-        "open model, {}: {} requests, {} arrivals, at most {} in flight, {overflow}",
-        rates(&open.profile),
-        Count(open.slots.count()),
+        "open model, {}, {} arrivals; {} requests over {}, at most {} in flight, what is due beyond that {overflow}",
+        rate(&open.profile),
         open.arrivals.name(),
+        Count(open.slots.count()),
+        Nanos(open.profile.duration_ns()),
         Count(open.max_in_flight),
     )
 }
 
-fn rates(profile: &RateProfile) -> String {
-    listed(profile.segments().iter().map(|it| line(&it.from, &it.to, it.duration_ns)))
+/// A rate over time.
+pub(super) fn rate(profile: &RateProfile) -> String {
+    let segments = profile.segments().iter();
+    let segments: Vec<(Rate, Rate)> = segments.map(|segment| (segment.from, segment.to)).collect();
+    shape(&segments, |rate| rate.to_string(), "")
 }
 
-/// A stretch of time over which something goes in a straight line.
-fn line<T: PartialEq + std::fmt::Display>(from: &T, to: &T, duration_ns: u64) -> String {
-    if from == to {
-        format!("{from} for {}", Nanos(duration_ns))
-    } else {
-        format!("{from} to {to} over {}", Nanos(duration_ns))
+/// Something that goes in straight lines from one value to the next: `5`, `0 to 50`, or `0 to 50 in 3 steps`.
+fn shape<A: Copy + Ord>(lines: &[(A, A)], show: impl Fn(A) -> String, unit: &str) -> String {
+    let ends = lines.iter().flat_map(|(from, to)| [*from, *to]);
+    let (Some(least), Some(most)) = (ends.clone().min(), ends.max()) else {
+        return String::new();
+    };
+    let range = match lines {
+        _ if least == most => show(most),
+        [(from, to)] => format!("{} to {}", show(*from), show(*to)),
+        _ => format!("{} to {}", show(least), show(most)),
+    };
+    match lines.len() {
+        1 => format!("{range}{unit}"),
+        steps => format!("{range}{unit} in {steps} steps"),
     }
 }
 
-fn listed(parts: impl ExactSizeIterator<Item = String>) -> String {
-    let more = parts.len().saturating_sub(STEPS_SHOWN);
-    let mut parts: Vec<String> = parts.take(STEPS_SHOWN).collect();
-    if more > 0 {
-        parts.push(format!("{} more steps", Count(more as u64)));
+/// How connections are made and kept, where the plan asks for anything but the usual; one line for each.
+pub(super) fn connections(policy: &ConnectionPolicy) -> Vec<String> {
+    let mut lines = Vec::new();
+    match policy.requests_per_connection {
+        Some(1) => lines.push("a new one for every request".to_owned()),
+        Some(requests) => lines.push(format!("a new one after {} requests", Count(requests))),
+        None => {}
     }
-    parts.join(", then ")
+    if let Some(rate) = policy.connect_rate {
+        lines.push(format!("at most {rate} are opened"));
+    }
+    if policy.resolve == Resolve::PerConnection {
+        lines.push("the target's name is looked up for each".to_owned());
+    }
+    match policy.connect_to.as_slice() {
+        [] => {}
+        [only] => lines.push(format!("to {only} instead of the URL's host")),
+        [first, ..] => {
+            let (addresses, first) = (Count(policy.connect_to.len() as u64), first);
+            lines.push(format!("to {addresses} addresses in turn, {first} first"));
+        }
+    }
+    if policy.hold > 0 {
+        lines.push(format!("{} more are held open and idle", Count(policy.hold)));
+    }
+    lines
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use inrush_common::{
-        plan::ArrivalProcess,
-        schedule::{ConnectionStep, Interleave, Rate, Segment},
-    };
-
     use super::*;
+    use crate::cli::plan::PlanFile;
 
-    const SECOND: u64 = 1_000_000_000;
-
-    fn closed(profile: ConnectionProfile, think_time: ThinkTime) -> Load {
-        Load::Closed(ClosedLoad {
-            lanes: Interleave::whole(profile.peak()),
-            profile,
-            requests: None,
-            duration: Some(Duration::from_secs(60)),
-            think_time,
-        })
+    fn workload(load: &str) -> Workload {
+        let source = format!("url = \"http://127.0.0.1/\"\n{load}\n");
+        PlanFile::of_text("plan.toml", source).unwrap().plan.workload
     }
 
-    fn open(
-        segments: &[(&str, &str, u64)],
-        arrivals: ArrivalProcess,
-        on_overflow: Overflow,
-    ) -> Load {
-        let rate = |text: &str| text.parse::<Rate>().unwrap();
-        let segment = |(from, to, seconds): &(&str, &str, u64)| Segment {
-            from: rate(from),
-            to: rate(to),
-            duration_ns: seconds * SECOND,
-        };
-        let profile = RateProfile::new(segments.iter().map(segment).collect()).unwrap();
-        Load::Open(OpenLoad {
-            slots: Interleave::whole(profile.count()),
-            profile,
-            arrivals,
-            max_in_flight: 1_000,
-            on_overflow,
-        })
+    fn words(load: &str) -> String {
+        let phases = phases(&workload(load));
+        phases.into_iter().map(|(what, text)| format!("{what}: {text}\n")).collect()
     }
 
     #[test]
-    fn every_shape_of_a_load_has_words() {
-        let ramp = ConnectionProfile::ramp(1, 50, 10 * SECOND).unwrap();
-        let steps = ConnectionProfile::steps(vec![
-            ConnectionStep::constant(10, 5 * SECOND),
-            ConnectionStep { from: 10, to: 50, duration_ns: 5 * SECOND },
-        ]);
-        let second = Duration::from_secs(1);
-        for (load_, words) in [
+    fn every_kind_of_load_has_its_words() {
+        for (source, expected) in [
             (
-                closed(ramp, ThinkTime::Fixed(second)),
-                "closed model, 1 to 50 over 10.0 s connections at a time; pauses of 1.00 s between requests; for 60.0 s",
+                "load.closed = { connections = { from = 1, to = 20 }, duration = '10s' }",
+                "load: closed model, 1 to 20 connections at a time; for 10.0 s\n",
             ),
             (
-                closed(steps.unwrap(), ThinkTime::Exponential(second)),
-                "closed model, 10 for 5.00 s, then 10 to 50 over 5.00 s connections at a time; memoryless pauses of \
-                 1.00 s on average between requests; for 60.0 s",
+                "[load.closed]\nsteps = [{ connections = 5, duration = '1s' }, { connections = 0, duration = '2s' }]\n\
+                 requests = 100\nthink_time = { exponential = '2s' }",
+                "load: closed model, 0 to 5 connections at a time in 2 steps, each thinks for 2.00 s on average; 100 \
+                 requests in all, for at most 3.00 s\n",
             ),
             (
-                open(&[("5000", "5000", 30)], ArrivalProcess::Uniform, Overflow::Queue),
-                "open model, 5,000/s for 30.0 s: 150,000 requests, uniform arrivals, at most 1,000 in flight, then they \
-                 wait",
+                "load.closed = { connections = 2, requests = 5, think_time = '500ms' }",
+                "load: closed model, 2 connections at a time, each thinks for 500 ms; 5 requests in all\n",
             ),
             (
-                open(
-                    &[("0", "0.4", 20), ("0.4", "0.4", 30)],
-                    ArrivalProcess::Poisson,
-                    Overflow::Drop,
-                ),
-                "open model, 0/s to 0.4/s over 20.0 s, then 0.4/s for 30.0 s: 16 requests, poisson arrivals, at most \
-                 1,000 in flight, then they are dropped",
+                "load.open = { rate = 0.4, requests = 10 }",
+                "load: open model, 0.4/s, uniform arrivals; 10 requests over 25.0 s, at most 10 in flight, what is due \
+                 beyond that waits\n",
             ),
             (
-                open(&[("1", "1", 1); 8], ArrivalProcess::Uniform, Overflow::Drop),
-                "open model, 1/s for 1.00 s, then 1/s for 1.00 s, then 1/s for 1.00 s, then 1/s for 1.00 s, then 1/s \
-                 for 1.00 s, then 1/s for 1.00 s, then 2 more steps: 8 requests, uniform arrivals, at most 1,000 \
-                 in flight, then they are dropped",
+                "load.open = { rate = { from = 0, to = 50 }, duration = '10s', arrivals = 'poisson', on_overflow = 'drop' }",
+                "load: open model, 0/s to 50/s, poisson arrivals; 250 requests over 10.0 s, at most 250 in flight, what \
+                 is due beyond that is dropped\n",
             ),
         ] {
-            assert_eq!(load(&load_), words);
+            assert_eq!(words(source), expected);
         }
+    }
+
+    #[test]
+    fn phases_are_told_with_their_names_and_starts() {
+        let phases = "[[phases]]\nname = 'warm-up'\nmeasure = false\nload.closed = { connections = 5, duration = '10s' }\n\
+                      [[phases]]\nname = 'main'\nload.open = { rate = 5, duration = '1m' }\n";
+        assert_eq!(
+            words(phases),
+            "phase: warm-up, from the start, not measured: closed model, 5 connections at a time; for 10.0 s\n\
+             phase: main, from 10.0 s: open model, 5/s, uniform arrivals; 300 requests over 60.0 s, at most 300 in \
+             flight, what is due beyond that waits\n"
+        );
+    }
+
+    #[test]
+    fn only_what_is_unusual_about_connections_is_told() {
+        let load = "load.closed = { connections = 5, requests = 10 }";
+        assert_eq!(connections(&workload(load).connections), [""; 0]);
+        let all = "requests_per_connection = 10\nconnect_rate = 0.5\nresolve = 'per-connection'\nhold = 1_000\n\
+                   connect_to = ['127.0.0.1:1', '127.0.0.1:2']\n";
+        assert_eq!(
+            connections(&workload(&format!("{all}{load}")).connections),
+            [
+                "a new one after 10 requests",
+                "at most 0.5/s are opened",
+                "the target's name is looked up for each",
+                "to 2 addresses in turn, 127.0.0.1:1 first",
+                "1,000 more are held open and idle",
+            ]
+        );
     }
 }

@@ -19,8 +19,7 @@ use inrush_common::{
 use inrush_proto::v1::AgentInfo;
 
 use super::{
-    args::ExplainArgs, console::Console, describe, error::CliError, plan::PlanFile, run,
-    sink::Sinks,
+    args::ExplainArgs, console::Console, describe, error::CliError, plan::PlanFile, run, sink::Sink,
 };
 use crate::{
     client::Client,
@@ -41,7 +40,7 @@ pub(super) async fn explain(
     console: &mut Console<'_>,
 ) -> Result<ExitStatus, CliError> {
     let plan = PlanFile::read(&args.plan, console)?.plan;
-    let sink = Sinks::prepare(args.json.as_deref(), None)?.json;
+    let sink = Sink::prepare("--json", args.json.as_deref())?;
     let agents = agents(args, &plan, console).await?;
     let explanation = answer(args, &plan, &agents);
     let json = || {

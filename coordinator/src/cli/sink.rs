@@ -41,7 +41,7 @@ impl Sink {
     ///
     /// # Errors
     /// When it cannot be written to.
-    fn prepare(option: &str, path: Option<&Path>) -> Result<Self, CliError> {
+    pub(super) fn prepare(option: &str, path: Option<&Path>) -> Result<Self, CliError> {
         match path {
             None => Ok(Self::Nowhere),
             Some(path) if path == Path::new("-") => Ok(Self::Stdout),
