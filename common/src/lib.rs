@@ -14,6 +14,7 @@
 pub mod address;
 pub mod assign;
 pub mod capacity;
+pub mod churn;
 pub mod deadlines;
 pub mod explain;
 pub mod id;

@@ -341,6 +341,7 @@ impl Known {
             peer: peer.map(|peer| peer.to_string()).unwrap_or_default(),
             workers: capacity.workers,
             max_connections: capacity.max_connections(),
+            cpu_quota_millis: capacity.cpu_quota_millis,
             labels: labels.clone().into_iter().collect(),
             connected: self.is_connected(),
             run: match &self.work {
@@ -353,6 +354,7 @@ impl Known {
             files: capacity.files,
             ports: capacity.ports,
             sources: capacity.sources,
+            memory_bytes: capacity.memory,
         }
     }
 }
@@ -368,7 +370,14 @@ mod tests {
             version: "0.1.0".to_owned(),
             hostname: "lab".to_owned(),
             labels: BTreeMap::new(),
-            capacity: Capacity { workers: 1, files: 100, ports: 100, sources: 1 },
+            capacity: Capacity {
+                workers: 1,
+                files: 100,
+                ports: 100,
+                sources: 1,
+                memory: None,
+                cpu_quota_millis: None,
+            },
             peer: None,
         }
     }

@@ -12,6 +12,7 @@ mod failures;
 mod field;
 mod lanes;
 mod open;
+mod opening;
 mod phases;
 mod policy;
 mod support;

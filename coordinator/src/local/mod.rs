@@ -9,7 +9,7 @@ mod size;
 
 pub use agents::{AwaitError, Death, LocalAgents};
 pub use process::{Process, ProcessSpec};
-pub use size::{CONNECTION_BYTES, Fleet, Machine, SizeError, TargetReach, Wanted, size};
+pub use size::{Fleet, Machine, SizeError, TargetReach, Wanted, size};
 
 use crate::exit::ExitStatus;
 

@@ -128,8 +128,8 @@ fn a_figure_with_too_few_samples_breaks_nothing() {
 fn rates_are_over_the_window_wherever_it_lies_in_the_run() {
     let rules = [("throughput > 9/s", "5s"), ("started_rate < 11/s", "5s")];
     let mut window = watching(&plan(CLOSED, &rules), &["a"]);
-    assert_eq!(stops_after(&mut window, [GOOD; 300]), None);
-    let broken = window.add(&snapshot("a", 300, Did { succeeded: 4, ..GOOD })).unwrap();
+    assert_eq!(stops_after(&mut window, [GOOD; 70]), None);
+    let broken = window.add(&snapshot("a", 70, Did { succeeded: 4, ..GOOD })).unwrap();
     assert_eq!(broken.row.expression, "throughput > 9/s");
     assert_eq!(broken.row.observed, Some(Amount::Real(8.8)));
 }

@@ -151,7 +151,13 @@ pub(crate) fn hello(name: &str, epoch: u64) -> v1::Hello {
         name: name.to_owned(),
         epoch,
         labels: BTreeMap::new(),
-        capacity: Some(v1::Capacity { workers: 1, files: 1_000, ports: 28_232, sources: 1 }),
+        capacity: Some(v1::Capacity {
+            workers: 1,
+            files: 1_000,
+            ports: 28_232,
+            sources: 1,
+            ..v1::Capacity::default()
+        }),
         histogram_shape: SHAPE.to_owned(),
         run: String::new(),
         host: Some(v1::Host { hostname: "host.example.test".to_owned() }),
