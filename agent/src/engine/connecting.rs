@@ -66,10 +66,7 @@ impl Traffic {
                 self.slots.set(index, State::Connecting(Box::new(attempt)), Some(due));
                 self.drive(index);
             }
-            Err(error) => {
-                self.connect_failed(index, purpose, address, now, &error);
-                self.again = true;
-            }
+            Err(error) => self.connect_failed(index, purpose, address, now, &error),
         }
     }
 
@@ -186,6 +183,8 @@ impl Traffic {
             self.look_through(phase, now);
         }
         self.last_connect_error = Some(text);
+        // Others may wait for a connection still, and nothing else wakes the worker for them.
+        self.again = true;
     }
 
     /// Connections that nobody of this phase needs any more are not opened, and the claims for them are given back.
