@@ -342,7 +342,6 @@ impl Known {
             workers: capacity.workers,
             max_connections: capacity.max_connections(),
             cpu_quota_millis: capacity.cpu_quota_millis,
-            memory_bytes: capacity.memory,
             labels: labels.clone().into_iter().collect(),
             connected: self.is_connected(),
             run: match &self.work {

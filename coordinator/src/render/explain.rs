@@ -241,10 +241,7 @@ fn agents(explanation: &Explanation) -> Vec<String> {
             count(agent.max_connections),
             count(agent.files),
             ports,
-            cell::maybe_count(
-                share
-                    .and_then(|share| Some(share.connections.saturating_add(share.ports_waiting?))),
-            ),
+            cell::maybe_count(share.and_then(|share| share.ports_needed)),
             cell::maybe_bytes(share.map(|share| share.memory_bytes)),
             cell::maybe_count(share.and_then(|share| share.requests)),
             maybe(share.and_then(|share| share.peak_rate_per_s), rate),
