@@ -21,7 +21,7 @@ use tokio::{
 use tracing_subscriber::EnvFilter;
 
 use crate::{
-    capacity::{BadSource, Limits, check_source, raise_file_limit},
+    capacity::{BadSource, Limits, check_source, raise_file_limit, usable_cpus},
     clock, identity,
     session::{self, Config, Means, SessionError},
 };
@@ -50,7 +50,7 @@ pub struct AgentArgs {
     #[arg(long = "source-ip", value_name = "IP", value_delimiter = ',')]
     pub source_ips: Vec<IpAddr>,
 
-    /// Worker threads [default: one per core]
+    /// Worker threads [default: one per CPU that this process may use, by its CPU set and quota]
     #[arg(long, value_name = "N", value_parser = parse_workers)]
     pub workers: Option<NonZeroUsize>,
 
@@ -145,6 +145,9 @@ fn serve(args: AgentArgs) -> Result<(), AgentError> {
         machine.workers,
         machine.max_connections()
     );
+    if let Some(millis) = machine.cpu_quota_millis {
+        tracing::info!("a quota allows {:.2} CPU", millis as f64 / 1_000.0);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -165,8 +168,7 @@ fn configure(args: AgentArgs) -> Result<Config, AgentError> {
     let mut sources = args.source_ips;
     sources.sort();
     sources.dedup();
-    let workers =
-        args.workers.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    let workers = args.workers.unwrap_or_else(usable_cpus);
     raise_file_limit();
     let limits = Limits::read(workers, &sources, args.max_connections);
     Ok(Config {

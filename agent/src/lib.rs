@@ -4,12 +4,16 @@
 //! the coordinator runs on another thread, so that load can never starve a heartbeat.
 
 pub mod capacity;
+pub mod cgroup;
 pub mod cli;
 pub mod clock;
 pub mod engine;
 mod http;
 mod identity;
+pub mod kernel;
 pub mod resolve;
 pub mod selfcheck;
 pub mod session;
 mod timeline;
+
+pub use http::request::request_bytes;

@@ -1,5 +1,7 @@
 //! How often a request asks for memory. Alone in its process: the allocator counts for all threads.
 
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test itself does")]
+
 use std::{
     alloc::System,
     collections::BTreeMap,

@@ -14,12 +14,15 @@
 pub mod address;
 pub mod assign;
 pub mod capacity;
+pub mod churn;
 pub mod deadlines;
+pub mod explain;
 pub mod id;
 pub mod outcome;
 pub mod plan;
 pub mod report;
 pub mod schedule;
 pub mod stats;
+pub mod threshold;
 pub mod units;
 pub mod wire;

@@ -5,7 +5,10 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
-use inrush_common::{outcome::Outcome, stats::Sample};
+use inrush_common::{
+    outcome::{ErrorClass, Outcome},
+    stats::Sample,
+};
 use tokio::net::TcpStream;
 
 use super::{
@@ -17,6 +20,28 @@ use crate::http::{
     classify,
     connect::{self, Connecting},
 };
+
+/// A connection that could not be made.
+#[derive(Debug)]
+struct Unmade {
+    class: ErrorClass,
+    /// In words, with where it was to go.
+    text: String,
+    began_ns: u64,
+}
+
+impl Unmade {
+    fn new(address: SocketAddr, began_ns: u64, error: &io::Error) -> Self {
+        let class = classify::connect(error);
+        let text = format!("{address}: {} ({class})", connect::describe(error));
+        Self { class, text, began_ns }
+    }
+
+    fn unresolved(words: &str, began_ns: u64) -> Self {
+        let class = ErrorClass::DnsFailed;
+        Self { class, text: format!("{words} ({class})"), began_ns }
+    }
+}
 
 impl Traffic {
     /// The slot waits for its turn to connect.
@@ -46,27 +71,80 @@ impl Traffic {
                 let index = self.slots.take_free(&mut self.ready);
                 self.enqueue(index, Purpose::Hold);
             }
-            let Some((index, pair)) = self.opening.next() else { return };
-            self.connect(index, pair);
+            let timeline = self.timeline;
+            let Some((index, now)) = self.opening.next(|| timeline.now_ns()) else { return };
+            self.connect(index, now);
         }
     }
 
-    fn connect(&mut self, index: usize, (address, source): (SocketAddr, Option<IpAddr>)) {
+    fn connect(&mut self, index: usize, now: u64) {
         let State::Queued(purpose) = *self.slots.state(index) else { return };
-        let now = self.timeline.now_ns();
         self.shared.reach.attempt(now);
         if let Purpose::Lane { phase, lane } = purpose {
             self.lane_connects(phase, lane, now);
         }
+        let Some(lookups) = &self.shared.lookups else {
+            let pair = self.route.next();
+            self.opening.began(index);
+            return self.attempt(index, purpose, pair, now);
+        };
+        match lookups.begin() {
+            Ok(lookup) => {
+                self.opening.began(index);
+                let due = now.saturating_add(self.connect_timeout_ns);
+                self.slots.set(index, State::Resolving(Box::new(lookup), purpose), Some(due));
+                self.drive(index);
+            }
+            Err(words) => {
+                self.connect_failed(index, purpose, Unmade::unresolved(&words, now));
+            }
+        }
+    }
+
+    /// The target's name was looked up, or cannot be.
+    pub(super) fn resolved(&mut self, index: usize, answer: Result<Vec<SocketAddr>, String>) {
+        let State::Resolving(lookup, purpose) =
+            self.slots.set(index, State::Queued(Purpose::Hold), None)
+        else {
+            unreachable!("only a slot that looks a name up has an answer")
+        };
+        let now = self.timeline.now_ns();
+        let pair = answer.and_then(|addresses| {
+            let pair = self.route.next_of(&addresses);
+            pair.ok_or_else(|| {
+                "it has no address of a family that was there at the start".to_owned()
+            })
+        });
+        match pair {
+            Ok(pair) => self.attempt(index, purpose, pair, now),
+            Err(words) => {
+                self.opening.ended(index);
+                let words = format!("{} does not resolve: {words}", lookup.host());
+                self.connect_failed(index, purpose, Unmade::unresolved(&words, now));
+            }
+        }
+    }
+
+    /// Begins the attempt of a slot that has its turn.
+    fn attempt(
+        &mut self,
+        index: usize,
+        purpose: Purpose,
+        (address, source): (SocketAddr, Option<IpAddr>),
+        now: u64,
+    ) {
         match Connecting::begin(address, source) {
             Ok(connecting) => {
-                self.opening.began(index);
                 let attempt = Attempt { connecting, address, began_ns: now, purpose };
                 let due = now.saturating_add(self.connect_timeout_ns);
                 self.slots.set(index, State::Connecting(Box::new(attempt)), Some(due));
                 self.drive(index);
             }
-            Err(error) => self.connect_failed(index, purpose, address, now, &error),
+            Err(error) => {
+                self.opening.ended(index);
+                self.stats.connections.addresses.failed(address);
+                self.connect_failed(index, purpose, Unmade::new(address, now, &error));
+            }
         }
     }
 
@@ -78,8 +156,12 @@ impl Traffic {
             unreachable!("only a slot that connects has an attempt")
         };
         let Attempt { connecting, address, began_ns, purpose } = *attempt;
-        if let Err(error) = result {
-            return self.connect_failed(index, purpose, address, began_ns, &error);
+        let reset = result.as_ref().is_err_and(connect::was_made);
+        if let Err(error) = result
+            && !reset
+        {
+            self.stats.connections.addresses.failed(address);
+            return self.connect_failed(index, purpose, Unmade::new(address, began_ns, &error));
         }
         let now = self.timeline.now_ns();
         let connect_ns = now.saturating_sub(began_ns);
@@ -100,6 +182,11 @@ impl Traffic {
                 self.install(index, stream, address, connect_ns, State::Held);
                 self.held += 1;
             }
+        }
+        if let State::Busy(connection) = &mut self.slots.get(index).state
+            && reset
+        {
+            connection.exchange.was_reset();
         }
     }
 
@@ -129,6 +216,7 @@ impl Traffic {
         connections.established += u64::from(!std::mem::replace(&mut slot.established, true));
         connections.peak = connections.peak.max(self.open);
         connections.connect.record(connect_ns);
+        connections.addresses.opened(address);
         let order = Order { phase: 0, lane: 0, intended_ns: 0 };
         let connection = Connection {
             exchange: self.setup.exchange(stream),
@@ -141,17 +229,9 @@ impl Traffic {
     }
 
     /// The request that the connection was for fails with it.
-    fn connect_failed(
-        &mut self,
-        index: usize,
-        purpose: Purpose,
-        address: SocketAddr,
-        began_ns: u64,
-        error: &io::Error,
-    ) {
+    fn connect_failed(&mut self, index: usize, purpose: Purpose, unmade: Unmade) {
         let now = self.timeline.now_ns();
-        let class = classify::connect(error);
-        let text = format!("{address}: {} ({class})", connect::describe(error));
+        let Unmade { class, text, began_ns } = unmade;
         self.stats.connections.failed += 1;
         self.slots.set(index, State::Free, None);
         let wanted = match purpose {
@@ -191,7 +271,7 @@ impl Traffic {
     pub(super) fn stop_opening_for(&mut self, phase: usize) {
         for index in 0..self.slots.len() {
             let purpose = match self.slots.state(index) {
-                State::Queued(purpose) => *purpose,
+                State::Queued(purpose) | State::Resolving(_, purpose) => *purpose,
                 State::Connecting(attempt) => attempt.purpose,
                 _ => continue,
             };

@@ -13,7 +13,7 @@ use super::{
 const LINGER_NS: u64 = 50_000_000;
 
 /// So many of them at most; when there are more the oldest is closed.
-const MOST_LINGERING: usize = 256;
+pub(crate) const MOST_LINGERING: usize = 256;
 
 /// A held connection that the target closed, or that could not be opened, is opened again after this time.
 const HOLD_PAUSE_NS: u64 = 1_000_000_000;
@@ -162,7 +162,9 @@ impl Traffic {
     pub(super) fn close_all(&mut self) {
         for index in 0..self.slots.len() {
             let open = match self.slots.state(index) {
-                State::Free | State::Queued(_) | State::Connecting(_) => false,
+                State::Free | State::Queued(_) | State::Resolving(..) | State::Connecting(_) => {
+                    false
+                }
                 State::Busy(_) | State::Idle(_) | State::Thinking(_) | State::Held(_) => true,
             };
             if open {

@@ -12,8 +12,10 @@ mod connecting;
 mod gaps;
 mod idle;
 mod job;
+mod lookup;
 mod open;
 mod opening;
+mod pace;
 mod pacer;
 mod phase;
 mod phases;
@@ -30,7 +32,7 @@ use std::{io, sync::Arc, thread::JoinHandle, time::Instant};
 
 use inrush_common::{
     outcome::NotStarted,
-    plan::{Load, Workload},
+    plan::{Load, Resolve, Workload},
     schedule::{self, ArrivalKind, Arrivals, ArrivalsError},
 };
 use tokio::sync::watch;
@@ -38,10 +40,15 @@ use tokio::sync::watch;
 use self::{
     collector::Collector,
     command::Command,
+    lookup::Lookups,
+    pace::Pace,
     reach::Reach,
     share::Share,
     worker::{Assigned, Shared},
 };
+use crate::resolve::Place;
+
+pub(crate) use self::idle::MOST_LINGERING;
 pub use self::{
     collector::EngineInterval,
     command::StopMode,
@@ -73,7 +80,15 @@ impl Engine {
         let shares = Share::split(&job.workload, job.workers.get());
         let (command, commands) = watch::channel(Command::default());
         let (began, beginning) = watch::channel(None);
+        let policy = &job.workload.connections;
+        let lookups = match policy.resolve {
+            Resolve::Once => None,
+            Resolve::PerConnection => Lookups::of(places(&job.workload)?)?,
+        };
+        let pace = policy.connect_rate.map(|rate| Arc::new(Pace::new(rate)));
         let shared = Arc::new(Shared {
+            lookups,
+            pace,
             workload: job.workload,
             addresses: job.addresses,
             sources: job.sources,
@@ -124,6 +139,10 @@ impl Engine {
     pub async fn next(&mut self) -> Option<EngineInterval> {
         self.collector.next().await
     }
+}
+
+fn places(workload: &Workload) -> io::Result<Vec<Place>> {
+    Place::all_of(workload).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
 }
 
 /// What a worker would stumble over.

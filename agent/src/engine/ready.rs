@@ -139,7 +139,8 @@ impl ConnectionWaker {
     fn set(&self) {
         self.block.words[self.bit / WORD].fetch_or(1 << (self.bit % WORD), SeqCst);
         let attention = &self.block.attention;
-        if !attention.attended.swap(true, SeqCst) {
+        // Mostly it is attended already, and looking is cheaper than setting.
+        if !attention.attended.load(SeqCst) && !attention.attended.swap(true, SeqCst) {
             attention.worker.lock().unwrap_or_else(PoisonError::into_inner).wake_by_ref();
         }
     }

@@ -139,6 +139,10 @@ impl Traffic {
     /// A time limit of the slot is over.
     pub(super) fn expire(&mut self, index: usize) {
         match self.slots.state(index) {
+            State::Resolving(..) => {
+                let limit = Duration::from_nanos(self.connect_timeout_ns);
+                self.resolved(index, Err(format!("no answer within {limit:?}")));
+            }
             State::Connecting(_) => {
                 self.attempted(index, Err(std::io::ErrorKind::TimedOut.into()));
             }

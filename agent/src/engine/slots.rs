@@ -6,7 +6,7 @@
 
 use std::{net::SocketAddr, task::Waker};
 
-use super::ready::Ready;
+use super::{lookup::Lookup, ready::Ready};
 use crate::http::{connect::Connecting, exchange::Exchange};
 
 /// Nothing is due.
@@ -28,6 +28,8 @@ pub(super) enum State {
     Free,
     /// For its turn to connect.
     Queued(Purpose),
+    /// The target's name is being looked up.
+    Resolving(Box<Lookup>, Purpose),
     /// A connection attempt is under way.
     Connecting(Box<Attempt>),
     /// A request is on the connection.

@@ -36,6 +36,7 @@ pub(super) struct Traffic {
     pub(super) slots: Slots,
     pub(super) ready: Ready,
     pub(super) opening: Opening,
+    pub(super) route: Route,
     pub(super) alarms: Alarms,
     /// Slots with a connection that waits for a request of whatever phase; the one used last is the last.
     pub(super) idle: Vec<usize>,
@@ -99,7 +100,8 @@ impl Traffic {
         Ok(Self {
             slots: Slots::default(),
             ready: Ready::new(),
-            opening: Opening::new(Route::new(&shared.addresses, &shared.sources, share.worker())),
+            opening: Opening::new(shared.pace.clone()),
+            route: Route::new(&shared.addresses, &shared.sources, share.worker()),
             alarms,
             idle: Vec::new(),
             lingering: Lingering::default(),
@@ -179,7 +181,7 @@ impl Traffic {
             Model::Open(open) => open.next_due(),
             Model::Closed(_) => None,
         });
-        arrivals.chain(self.alarms.next_due()).min()
+        arrivals.chain(self.alarms.next_due()).chain(self.opening.next_at_ns()).min()
     }
 
     /// Whether there is nothing left to do or to wait for.
@@ -214,6 +216,9 @@ impl Traffic {
             State::Busy(connection) => {
                 let result = connection.exchange.poll(&mut cx);
                 self.polled(index, result)
+            }
+            State::Resolving(lookup, _) => {
+                lookup.poll(&mut cx).map(|answer| self.resolved(index, answer))
             }
             State::Connecting(attempt) => {
                 attempt.connecting.poll(&mut cx).map(|result| self.attempted(index, result))

@@ -31,6 +31,8 @@ use super::{
     collector::{End, Reporter},
     command::{Command, Stop, StopMode},
     job::FirstConnection,
+    lookup::Lookups,
+    pace::Pace,
     pacer::{Pacer, Wait},
     phase::Stage,
     reach::Reach,
@@ -63,6 +65,9 @@ pub(super) struct Shared {
     pub(super) workload: Workload,
     pub(super) addresses: Vec<SocketAddr>,
     pub(super) sources: Vec<IpAddr>,
+    /// Where the plan wants the name looked up for every connection.
+    pub(super) lookups: Option<Lookups>,
+    pub(super) pace: Option<Arc<Pace>>,
     pub(super) reach: Reach,
     /// A worker has failed: the others stop.
     pub(super) failed: AtomicBool,
@@ -402,6 +407,8 @@ mod tests {
             workload,
             addresses,
             sources: Vec::new(),
+            lookups: None,
+            pace: None,
             reach: Reach::default(),
             failed,
             began: watch::Sender::default(),

@@ -271,3 +271,32 @@ impl hyper::rt::Write for Sink {
         Poll::Ready(Ok(()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+    use http_body_util::Full;
+
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_a_request_are_those_that_hyper_sends() {
+        let mut request = Request::new(Full::new(Bytes::from_static(b"a=1")));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = "/path?q=1".parse().unwrap();
+        request.headers_mut().insert("host", "example.test".parse().unwrap());
+        let bytes = encoded(request);
+        let text = "POST /path?q=1 HTTP/1.1\r\nhost: example.test\r\ncontent-length: 3\r\n\r\na=1";
+        assert_eq!(String::from_utf8(bytes).unwrap(), text);
+    }
+
+    #[test]
+    fn no_more_codecs_are_kept_than_are_of_use() {
+        let codecs = Codecs::new(false);
+        let lent: Vec<_> = (0..MOST_IDLE + 10).map(|_| codecs.lend()).collect();
+        for codec in lent {
+            codecs.give_back(codec);
+        }
+        assert_eq!(codecs.idle.borrow().len(), MOST_IDLE);
+    }
+}

@@ -89,6 +89,8 @@ enum Progress {
     Idle,
     /// The request is to be sent.
     Begun,
+    /// The socket takes nothing yet: what comes before it does is taken for an answer.
+    Held,
     /// All of it is on the wire, and hyper does not know of it.
     Sent,
     AwaitingHead,
@@ -135,46 +137,53 @@ impl Exchange {
     /// Writes, reads, and comes back with the status code when the whole response is there. Without a request it only
     /// looks whether the connection [is reusable](Self::is_reusable) still.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<u16, Failure>> {
-        if let Place::Here(socket) = &mut self.place {
-            match (&self.progress, &self.request) {
-                (Progress::Begun, Some(request)) => {
-                    let ahead = match request.wire() {
-                        // Nothing has come that nobody asked for, not even the end.
-                        Some(wire) if socket.poll_readable(cx).is_pending() => {
-                            match socket.poll_write(cx, wire) {
-                                Poll::Ready(Ok(bytes)) if bytes == wire.len() => {
-                                    self.progress = Progress::Sent;
-                                    return Poll::Pending;
-                                }
-                                Poll::Ready(Ok(bytes)) => Ahead::Bytes(bytes),
-                                // hyper meets with it too, and says it in its own words.
-                                Poll::Ready(Err(_)) => Ahead::NOTHING,
-                                Poll::Pending => return Poll::Pending,
-                            }
-                        }
-                        _ => Ahead::NOTHING,
-                    };
-                    self.borrow_codec(ahead);
-                }
-                (Progress::Sent, Some(_)) => {
-                    if socket.poll_readable(cx).is_pending() {
-                        return Poll::Pending;
-                    }
-                    self.borrow_codec(Ahead::Whole);
-                    // Mostly all of it is there, and nobody needs to be woken for more.
-                    let glance = self.converse(&mut Context::from_waker(Waker::noop()), true);
-                    if glance.is_ready() {
-                        return glance;
-                    }
-                }
-                // What there is to read on a connection without a request is its end, or nothing anybody asked for.
-                _ => {
-                    self.over |= socket.poll_noise(cx).is_ready();
-                    return Poll::Pending;
-                }
+        if matches!(self.progress, Progress::Begun | Progress::Held) {
+            self.send(cx);
+        } else if let Place::Here(socket) = &mut self.place
+            && matches!(self.progress, Progress::Idle)
+        {
+            // What there is to read is the end, or nothing anybody asked for.
+            self.over |= socket.poll_noise(cx).is_ready();
+        } else if let Place::Here(socket) = &self.place
+            && socket.poll_readable(cx).is_ready()
+        {
+            self.borrow_codec(Ahead::Whole);
+            // Mostly all of it is there, and nobody needs to be woken for more.
+            let glance = self.converse(&mut Context::from_waker(Waker::noop()), true);
+            if glance.is_ready() {
+                return glance;
             }
         }
         self.converse(cx, false)
+    }
+
+    /// Writes the request, or leaves it to hyper.
+    fn send(&mut self, cx: &mut Context<'_>) {
+        let (Place::Here(socket), Some(request)) = (&mut self.place, &self.request) else { return };
+        let fresh = matches!(self.progress, Progress::Begun);
+        let ahead = match request.wire() {
+            // Nothing has come that nobody asked for, not even the end.
+            Some(wire) if !fresh || socket.poll_readable(cx).is_pending() => {
+                match socket.poll_write(cx, wire) {
+                    Poll::Ready(Ok(bytes)) if bytes == wire.len() => {
+                        self.progress = Progress::Sent;
+                        if !fresh && socket.poll_readable(cx).is_ready() {
+                            self.borrow_codec(Ahead::Whole);
+                        }
+                        return;
+                    }
+                    Poll::Ready(Ok(bytes)) => Ahead::Bytes(bytes),
+                    // hyper meets with it too, and says it in its own words.
+                    Poll::Ready(Err(_)) => Ahead::NOTHING,
+                    Poll::Pending => {
+                        self.progress = Progress::Held;
+                        return;
+                    }
+                }
+            }
+            _ => Ahead::NOTHING,
+        };
+        self.borrow_codec(ahead);
     }
 
     /// Puts the socket on a codec, with the request if there is one, of which so much was written already.
@@ -277,7 +286,8 @@ impl Exchange {
             stage: self.stage(),
             stream: meter.state(),
             complaint: Complaint::from(&error),
-            answered: meter.bytes_in() > 0,
+            received: meter.bytes_in(),
+            sent: meter.sent(),
             reused: self.served,
         });
         Failure::Broken { class, error }
@@ -287,9 +297,7 @@ impl Exchange {
     pub(crate) fn stage(&self) -> Stage {
         match self.progress {
             Progress::ReadingBody { .. } => Stage::Body,
-            Progress::Idle | Progress::Begun | Progress::Sent | Progress::AwaitingHead => {
-                Stage::Head
-            }
+            _ => Stage::Head,
         }
     }
 
@@ -309,6 +317,13 @@ impl Exchange {
     /// is then no failure of it.
     pub(crate) fn has_waited(&mut self) {
         self.waited = true;
+    }
+
+    /// Says that the connection was reset before it was used.
+    pub(crate) fn was_reset(&mut self) {
+        if let Place::Here(socket) = &mut self.place {
+            socket.was_reset();
+        }
     }
 
     pub(crate) fn meter(&self) -> Meter {
@@ -332,7 +347,9 @@ fn advance(codec: &mut Codec, progress: &mut Progress, cx: &mut Context<'_>) -> 
     let mut moved = false;
     loop {
         match progress {
-            Progress::Idle | Progress::Begun | Progress::Sent => return Poll::Pending,
+            Progress::Idle | Progress::Begun | Progress::Held | Progress::Sent => {
+                return Poll::Pending;
+            }
             Progress::AwaitingHead => match codec.poll_response(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Err(error)) => return Poll::Ready(Step::Failed(error)),
@@ -369,4 +386,68 @@ pub(crate) fn describe(error: &hyper::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::poll_fn,
+        io::{Read as _, Write as _},
+        net::TcpListener,
+    };
+
+    use inrush_common::plan::{self, Expect};
+
+    use super::*;
+    use crate::clock;
+
+    fn request() -> Rc<Prepared> {
+        Rc::new(Prepared::new(&plan::Request {
+            name: "it".to_owned(),
+            method: http::Method::GET,
+            url: "http://example.test/".parse().unwrap(),
+            headers: Vec::new(),
+            body: bytes::Bytes::new(),
+            expect: Expect::default(),
+        }))
+    }
+
+    /// A connection, and the target's end of it.
+    async fn pair() -> (Exchange, std::net::TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let setup = Setup::new(Timeline::new(clock::now()), 0);
+        (setup.exchange(stream), listener.accept().unwrap().0)
+    }
+
+    /// Polls a connection without a request until it is of no more use.
+    async fn over(exchange: &mut Exchange) {
+        poll_fn(|cx| {
+            assert!(exchange.poll(cx).is_pending());
+            if exchange.is_reusable() { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_connection_without_a_request_holds_no_codec_and_sees_its_end() {
+        let (mut exchange, mut peer) = pair().await;
+        exchange.start(request());
+        assert!(poll_fn(|cx| Poll::Ready(exchange.poll(cx))).await.is_pending());
+        let mut sent = [0; 1024];
+        assert!(peer.read(&mut sent).unwrap() > 0);
+        peer.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+        assert_eq!(poll_fn(|cx| exchange.poll(cx)).await.unwrap(), 204);
+        assert!(exchange.is_reusable() && matches!(exchange.place, Place::Here(_)));
+        drop(peer);
+        over(&mut exchange).await;
+    }
+
+    #[tokio::test]
+    async fn a_byte_that_nobody_asked_for_ends_a_connection_without_a_request() {
+        let (mut exchange, mut peer) = pair().await;
+        assert!(exchange.is_reusable());
+        peer.write_all(b"H").unwrap();
+        over(&mut exchange).await;
+    }
 }

@@ -17,8 +17,10 @@ use tokio::{
 
 use crate::timeline::Timeline;
 
-/// A connection reads this often before it lets the others have their turn.
-const READS_PER_TURN: u32 = 32;
+/// A connection reads this much before it lets the others have their turn, each read counted with what it costs
+/// however little it brings.
+const BYTES_PER_TURN: usize = 512 << 10;
+const BYTES_OF_A_READ: usize = 16 << 10;
 
 /// What happened to the byte stream itself, whatever HTTP made of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,8 +32,16 @@ pub(crate) enum StreamState {
     Ended,
     /// Reading failed: reset.
     ReadFailed,
-    /// Writing failed: reset, or the peer had closed.
+    /// Writing failed: reset.
     WriteFailed,
+}
+
+/// How much of a request has been written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    Nothing,
+    Part,
+    All,
 }
 
 /// The books of one connection, for the exchange on it now.
@@ -41,8 +51,9 @@ pub(crate) struct Meter {
     bytes_out: u64,
     first_read: Option<u64>,
     last_read: u64,
-    reads: u32,
+    read_in_turn: usize,
     state: StreamState,
+    unsent: bool,
 }
 
 impl Meter {
@@ -66,6 +77,20 @@ impl Meter {
 
     pub(crate) const fn state(&self) -> StreamState {
         self.state
+    }
+
+    pub(crate) const fn sent(&self) -> Sent {
+        match (self.bytes_out, self.unsent) {
+            (0, _) => Sent::Nothing,
+            (_, true) => Sent::Part,
+            (_, false) => Sent::All,
+        }
+    }
+
+    /// A read or a write has failed. The kernel says "broken pipe" where a reset came after an orderly end.
+    fn failed(&mut self, error: &io::Error, how: StreamState) {
+        let orderly = error.kind() == io::ErrorKind::BrokenPipe;
+        self.broke(if orderly { StreamState::Ended } else { how });
     }
 
     /// Only the first failure counts: what follows is its consequence.
@@ -98,6 +123,12 @@ impl Socket {
         self.meter.bytes_in = 0;
         self.meter.bytes_out = 0;
         self.meter.first_read = None;
+        self.meter.unsent = true;
+    }
+
+    /// The connection was reset before it was used.
+    pub(crate) fn was_reset(&mut self) {
+        self.meter.broke(StreamState::ReadFailed);
     }
 
     /// Ready when there may be something to read, be it the end.
@@ -107,15 +138,14 @@ impl Socket {
 
     /// Ready when there is something to read: the end, an error or a byte, which is lost.
     pub(crate) fn poll_noise(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.meter.reads = 0;
+        self.meter.read_in_turn = 0;
         self.poll_read(cx, &mut ReadBuf::new(&mut [0])).map(drop)
     }
 
     /// Whether the connection has read enough for one turn. hyper passes over any number of interim responses without
     /// coming back: a target that sends them for ever would keep the worker from everything else, timeouts included.
-    fn has_had_its_turn(&mut self) -> bool {
-        self.meter.reads += 1;
-        self.meter.reads > READS_PER_TURN
+    fn has_had_its_turn(&self) -> bool {
+        self.meter.read_in_turn >= BYTES_PER_TURN
     }
 
     fn read(&mut self, bytes: usize) {
@@ -129,11 +159,34 @@ impl Socket {
         self.meter.bytes_in += bytes as u64;
     }
 
-    fn wrote(&mut self, result: &Poll<io::Result<usize>>) {
+    /// Books a write of what was `offered`, and tells what HTTP is to know of it.
+    ///
+    /// A target may answer before it has the whole request, and close: writing fails then, while the response lies
+    /// unread in the socket. So a broken connection is told by the read that finds nothing more, and not by the write.
+    fn wrote(
+        &mut self,
+        cx: &Context<'_>,
+        offered: usize,
+        result: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
         match result {
-            Poll::Ready(Ok(bytes)) => self.meter.bytes_out += *bytes as u64,
-            Poll::Ready(Err(_)) => self.meter.broke(StreamState::WriteFailed),
-            Poll::Pending => {}
+            Poll::Ready(Ok(bytes)) => {
+                self.meter.bytes_out += bytes as u64;
+                self.meter.unsent = bytes < offered;
+                Poll::Ready(Ok(bytes))
+            }
+            Poll::Ready(Err(error)) => {
+                let first = self.meter.state == StreamState::Open;
+                self.meter.failed(&error, StreamState::WriteFailed);
+                if !is_broken(&error) {
+                    return Poll::Ready(Err(error));
+                }
+                if first {
+                    cx.waker().wake_by_ref();
+                }
+                Poll::Pending
+            }
+            Poll::Pending => Poll::Pending,
         }
     }
 
@@ -151,11 +204,16 @@ impl Socket {
         match Pin::new(&mut self.stream).poll_read(cx, buffer) {
             Poll::Ready(Ok(())) => {
                 let bytes = buffer.filled().len() - before;
+                self.meter.read_in_turn += bytes + BYTES_OF_A_READ;
                 self.read(bytes);
+                if bytes == 0 && self.meter.state == StreamState::WriteFailed {
+                    // The write has taken the error: without it, this would look like an orderly end.
+                    return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+                }
                 Poll::Ready(Ok(bytes > 0 && buffer.remaining() > 0))
             }
             Poll::Ready(Err(error)) => {
-                self.meter.broke(StreamState::ReadFailed);
+                self.meter.failed(&error, StreamState::ReadFailed);
                 Poll::Ready(Err(error))
             }
             Poll::Pending => Poll::Pending,
@@ -168,8 +226,7 @@ impl Socket {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.wrote(&result);
-        result
+        self.wrote(cx, bytes.len(), result)
     }
 
     fn poll_write_vectored(
@@ -178,9 +235,13 @@ impl Socket {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.wrote(&result);
-        result
+        self.wrote(cx, slices.iter().map(|slice| slice.len()).sum(), result)
     }
+}
+
+/// Whether the peer is gone: then a read does not wait.
+fn is_broken(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
 }
 
 /// What hyper will hand over to be written, and what is on the wire already.
@@ -292,7 +353,7 @@ impl Outlet {
         let mut line = self.0.borrow_mut();
         (line.glance, line.drained) = (glance, false);
         if let Some(socket) = &mut line.socket {
-            socket.meter.reads = 0;
+            socket.meter.read_in_turn = 0;
         }
     }
 

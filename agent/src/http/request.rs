@@ -103,6 +103,24 @@ impl Prepared {
     }
 }
 
+/// Bytes of this request on the wire in HTTP/1.1, head and body.
+pub fn request_bytes(request: &plan::Request) -> u64 {
+    let sent = Prepared::new(request).to_http();
+    let line = sent.method().as_str().len() + sent.uri().to_string().len() + "  HTTP/1.1\r\n".len();
+    let headers = sent.headers().iter();
+    let headers: usize =
+        headers.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len()).sum();
+    // The length of a body is written by hyper, where the plan frames it in no way of its own.
+    let framed = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
+    let framed = framed.iter().any(|name| sent.headers().contains_key(name));
+    let length = if request.body.is_empty() || framed {
+        0
+    } else {
+        format!("content-length: {}\r\n", request.body.len()).len()
+    };
+    (line + headers + length + "\r\n".len() + request.body.len()) as u64
+}
+
 /// Host and port as the URL has them, without user information.
 fn host(url: &Uri) -> Option<HeaderValue> {
     let authority = url.authority()?.as_str();

@@ -6,15 +6,15 @@ use std::{
     time::Duration,
 };
 
-use inrush_common::{plan::Workload, units::Nanos};
+use inrush_common::{churn::Churn, plan::Workload, units::Nanos};
 use inrush_proto::v1;
 use tokio::time::timeout;
 
 use super::{owned::Owned, state::Fault};
 use crate::{
-    capacity::{self, Limits},
+    capacity::{Limits, Needs},
     engine::{Engine, Job, connect_first},
-    resolve::{reachable_from, resolve},
+    resolve::{Place, reachable_from, resolve_all},
 };
 
 /// A resolver that needs longer is broken; waiting for it would only hide that.
@@ -69,25 +69,29 @@ pub(super) async fn prepare(assign: v1::Assign, means: Means) -> Result<Prepared
         0 => READY_WITHIN,
         nanos => Duration::from_nanos(nanos),
     };
-    let Some(request) = workload.requests.first() else {
-        return Err(internal("the assignment's workload has no request".into()));
-    };
-    let url = request.url.clone();
-    match timeout(within, reach(workload, &means)).await {
+    let places = Place::all_of(&workload)
+        .map_err(|error| internal(format!("the assignment's workload is bad: {error}")))?;
+    match timeout(within, reach(workload, &places, &means)).await {
         Ok(prepared) => prepared,
         Err(_) => {
             let within = Nanos::from(within);
-            let detail = format!("no connection to {url} within {within}, the time to get ready");
+            let places: Vec<String> = places.iter().map(Place::to_string).collect();
+            let places = places.join(", ");
+            let detail =
+                format!("no connection to {places} within {within}, the time to get ready");
             Err(unprepared(Fault::TargetUnreachable, detail))
         }
     }
 }
 
-async fn reach(workload: Workload, means: &Means) -> Result<Prepared, Unprepared> {
+async fn reach(
+    workload: Workload,
+    places: &[Place],
+    means: &Means,
+) -> Result<Prepared, Unprepared> {
     let unreachable = |error| unprepared(Fault::TargetUnreachable, error);
-    let url = &workload.requests[0].url;
-    let found = resolve(url, RESOLVE_WITHIN).await.map_err(unreachable)?;
-    let addresses = reachable_from(url, found, &means.sources).map_err(unreachable)?;
+    let found = resolve_all(places, RESOLVE_WITHIN).await.map_err(unreachable)?;
+    let addresses = reachable_from(places, found, &means.sources).map_err(unreachable)?;
     build(workload, addresses, means).await
 }
 
@@ -99,7 +103,7 @@ async fn build(
 ) -> Result<Prepared, Unprepared> {
     let connections = workload.peak_connections();
     let idle = connections == 0 || workload.planned_requests() == Some(0);
-    check(connections, &addresses, means)?;
+    check(&workload, &addresses, means)?;
     // With nothing to send, the target does not hear of this agent.
     let mut first_connection = None;
     if !idle {
@@ -111,7 +115,7 @@ async fn build(
         // Where a name has addresses of both families, a server often listens on one only, and every other
         // connection would fail.
         addresses.retain(|address| address.is_ipv4() == first.address().is_ipv4());
-        check(connections, &addresses, means)?;
+        check(&workload, &addresses, means)?;
         first_connection = Some(first);
     }
     let grace = workload.grace;
@@ -128,12 +132,17 @@ async fn build(
     Ok(Prepared { engine: Owned::new(engine), grace })
 }
 
-/// Whether so many connections can be had to these addresses.
-fn check(connections: u64, addresses: &[SocketAddr], means: &Means) -> Result<(), Unprepared> {
+/// Whether this machine has what the workload needs for connections to these addresses.
+fn check(workload: &Workload, addresses: &[SocketAddr], means: &Means) -> Result<(), Unprepared> {
+    // Ports are counted by address and port of the target.
     let targets: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
-    let paths = capacity::paths(&means.sources, &targets);
-    let unfit = |error| unprepared(Fault::Capacity, error);
-    means.limits.check(connections, paths).map_err(unfit)
+    let needs = Needs {
+        connections: workload.peak_connections(),
+        churn: Churn::of(workload),
+        targets: &targets,
+        sources: &means.sources,
+    };
+    means.limits.check(needs).map_err(|error| unprepared(Fault::Capacity, error))
 }
 
 #[cfg(test)]

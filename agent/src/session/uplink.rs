@@ -164,6 +164,7 @@ fn merge(
     into.gauges = Gauges {
         cpu_ns: into.gauges.cpu_ns + gauges.cpu_ns,
         cpu_capacity_ns: into.gauges.cpu_capacity_ns + gauges.cpu_capacity_ns,
+        throttled_ns: into.gauges.throttled_ns + gauges.throttled_ns,
         ..gauges
     };
     into.completion = completion;

@@ -91,32 +91,6 @@ fn connection_close_by_the_plan_or_the_target_makes_a_connection_per_request() {
 }
 
 #[test]
-fn a_target_that_says_close_and_keeps_the_socket_open_does_not_hold_up_the_next_request() {
-    let answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
-    let target = Target::start(move |_: &Received| vec![Step::write(answer), Step::Hold]);
-    let outcome = against(&target, workload(20, 2));
-    outcome.assert_all_succeeded(20);
-    assert_eq!(outcome.stats.connections.opened, 20);
-}
-
-#[test]
-fn an_http_1_0_target_that_closes_each_connection_fails_nothing() {
-    let target = Target::raw(b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nhello");
-    let outcome = run(job(workload(100, 5), target.addr(), 2));
-    outcome.assert_all_succeeded(100);
-    assert_eq!(outcome.stats.connections.opened, 100);
-    assert_eq!(target.counts().requests, 100);
-    let target = Target::start(|_: &Received| {
-        vec![Step::write(
-            b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok",
-        )]
-    });
-    let outcome = against(&target, workload(20, 2));
-    outcome.assert_all_succeeded(20);
-    assert_eq!(outcome.stats.connections.opened, 2);
-}
-
-#[test]
 fn connections_come_from_each_source_address_in_turn() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap();

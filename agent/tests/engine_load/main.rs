@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test itself does")]
 
+mod codecs;
 mod connections;
 mod counts;
 mod ends;
@@ -11,7 +12,7 @@ mod failures;
 mod field;
 mod lanes;
 mod open;
+mod opening;
 mod phases;
 mod policy;
-mod responses;
 mod support;

@@ -103,6 +103,7 @@ pub(super) const fn never_started(run: RunOutcome) -> &'static str {
     match run {
         RunOutcome::Running => PENDING,
         RunOutcome::Cancelled => NotStarted::Cancelled.name(),
+        RunOutcome::StoppedByThreshold => NotStarted::ThresholdBroken.name(),
         RunOutcome::TargetUnreachable => NotStarted::TargetUnreachable.name(),
         RunOutcome::Finished | RunOutcome::Aborted | RunOutcome::Failed => {
             NotStarted::Aborted.name()

@@ -9,15 +9,24 @@ use std::iter::FusedIterator;
 /// and each number of connections gets its fair part of a ramp. After its end the profile stays at its last value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionProfile {
-    shape: Shape,
+    shape: ConnectionShape,
+    /// When each step begins, in nanoseconds, and the end of the last. For a constant number: the end of its ramp.
+    times: Vec<u64>,
 }
 
+/// What a [`ConnectionProfile`] is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Shape {
-    /// Lane `i` opens at `ramp_up_ns * i / connections`, rounded down, and stays.
-    Opened { connections: u64, ramp_up_ns: u64 },
+pub enum ConnectionShape {
+    /// The same number all the time, opened one by one: lane `i` at `ramp_up_ns * i / connections` nanoseconds, rounded
+    /// down.
+    Constant {
+        /// How many.
+        connections: u64,
+        /// Over what time they open, in nanoseconds.
+        ramp_up_ns: u64,
+    },
     /// One step after the other.
-    Steps(Vec<Step>),
+    Steps(Vec<ConnectionStep>),
 }
 
 /// A stretch of time over which the number of connections goes in a straight line.
@@ -29,13 +38,6 @@ pub struct ConnectionStep {
     pub to: u64,
     /// How long it is, in nanoseconds. 0 is a jump: only where the last step ends does its value count.
     pub duration_ns: u64,
-}
-
-/// A step and when it begins, in nanoseconds after the beginning of the load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Step {
-    begin_ns: u64,
-    step: ConnectionStep,
 }
 
 /// A stretch of time in which a lane is on.
@@ -72,16 +74,42 @@ impl ConnectionProfile {
     /// The most connections at one time.
     pub const MAX_CONNECTIONS: u64 = 1_000_000_000_000;
 
+    /// A profile of this shape.
+    ///
+    /// # Errors
+    /// When there are no steps or too many, too many connections, or it is longer than a week.
+    pub fn new(shape: ConnectionShape) -> Result<Self, ConnectionProfileError> {
+        let mut times = Vec::new();
+        match &shape {
+            ConnectionShape::Constant { connections, ramp_up_ns } => {
+                few_enough(*connections)?;
+                times.push(soon_enough(0, *ramp_up_ns)?);
+            }
+            ConnectionShape::Steps(steps) if steps.is_empty() => {
+                return Err(ConnectionProfileError::Empty);
+            }
+            ConnectionShape::Steps(steps) if steps.len() > Self::MAX_STEPS => {
+                return Err(ConnectionProfileError::TooManySteps(steps.len()));
+            }
+            ConnectionShape::Steps(steps) => {
+                let mut time = 0;
+                times.push(time);
+                for step in steps {
+                    few_enough(step.from.max(step.to))?;
+                    time = soon_enough(time, step.duration_ns)?;
+                    times.push(time);
+                }
+            }
+        }
+        Ok(Self { shape, times })
+    }
+
     /// The same number all the time, of which lane `i` opens at `ramp_up_ns * i / connections` nanoseconds.
     ///
     /// # Errors
     /// When there are too many, or the ramp is longer than a week.
     pub fn constant(connections: u64, ramp_up_ns: u64) -> Result<Self, ConnectionProfileError> {
-        few_enough(connections)?;
-        if ramp_up_ns > Self::MAX_DURATION_NS {
-            return Err(ConnectionProfileError::TooLong);
-        }
-        Ok(Self { shape: Shape::Opened { connections, ramp_up_ns } })
+        Self::new(ConnectionShape::Constant { connections, ramp_up_ns })
     }
 
     /// One straight line.
@@ -97,50 +125,26 @@ impl ConnectionProfile {
     /// # Errors
     /// When there are no steps or too many, too many connections, or they are longer than a week.
     pub fn steps(steps: Vec<ConnectionStep>) -> Result<Self, ConnectionProfileError> {
-        if steps.is_empty() {
-            return Err(ConnectionProfileError::Empty);
-        }
-        if steps.len() > Self::MAX_STEPS {
-            return Err(ConnectionProfileError::TooManySteps(steps.len()));
-        }
-        let mut begin_ns = 0_u64;
-        let mut timed = Vec::with_capacity(steps.len());
-        for step in steps {
-            few_enough(step.from.max(step.to))?;
-            timed.push(Step { begin_ns, step });
-            begin_ns = begin_ns
-                .checked_add(step.duration_ns)
-                .filter(|end| *end <= Self::MAX_DURATION_NS)
-                .ok_or(ConnectionProfileError::TooLong)?;
-        }
-        Ok(Self { shape: Shape::Steps(timed) })
+        Self::new(ConnectionShape::Steps(steps))
     }
 
-    /// The number and the ramp-up in nanoseconds, where it was made by [`constant`](Self::constant).
-    pub fn opened(&self) -> Option<(u64, u64)> {
-        match self.shape {
-            Shape::Opened { connections, ramp_up_ns } => Some((connections, ramp_up_ns)),
-            Shape::Steps(_) => None,
-        }
+    /// What it is made of.
+    pub fn shape(&self) -> &ConnectionShape {
+        &self.shape
     }
 
-    /// Its steps, where it was made of [`steps`](Self::steps); else none.
-    pub fn step_list(&self) -> impl Iterator<Item = ConnectionStep> {
-        let steps = match &self.shape {
-            Shape::Opened { .. } => &[][..],
-            Shape::Steps(steps) => steps,
-        };
-        steps.iter().map(|step| step.step)
+    /// When it is at its last value for good, in nanoseconds: the end of its steps, or of the ramp of a constant number.
+    pub fn duration_ns(&self) -> u64 {
+        self.times.last().copied().unwrap_or(0)
     }
 
-    /// The highest number of connections at any time: how many lanes there are.
+    /// The highest number of connections it reaches: how many lanes there are.
     pub fn peak(&self) -> u64 {
         match &self.shape {
-            Shape::Opened { connections, .. } => *connections,
-            Shape::Steps(steps) => {
-                let during = steps.iter().map(|step| step.step);
-                let during = during.filter(|step| step.duration_ns > 0);
-                let during = during.map(|step| step.from.max(step.to)).max().unwrap_or(0);
+            ConnectionShape::Constant { connections, .. } => *connections,
+            ConnectionShape::Steps(steps) => {
+                let lasting = steps.iter().filter(|step| step.duration_ns > 0);
+                let during = lasting.map(|step| step.from.max(step.to)).max().unwrap_or(0);
                 during.max(self.last())
             }
         }
@@ -148,23 +152,19 @@ impl ConnectionProfile {
 
     /// How many connections there are to be at `t_ns` nanoseconds after the beginning.
     pub fn at(&self, t_ns: u64) -> u64 {
+        if t_ns >= self.duration_ns() {
+            return self.last();
+        }
         match &self.shape {
-            Shape::Opened { connections, ramp_up_ns } => {
-                if t_ns >= *ramp_up_ns {
-                    return *connections;
-                }
+            ConnectionShape::Constant { connections, ramp_up_ns } => {
                 // Lane i is open when ⌊ramp·i/C⌋ ≤ t, that is when ramp·i < (t+1)·C.
                 let open = (u128::from(t_ns) + 1) * u128::from(*connections);
                 narrow(open.div_ceil(u128::from(*ramp_up_ns))).min(*connections)
             }
-            Shape::Steps(steps) => {
-                let index = steps.partition_point(|step| step.begin_ns <= t_ns) - 1;
-                let Step { begin_ns, step } = steps[index];
-                if t_ns - begin_ns < step.duration_ns {
-                    step.at(t_ns - begin_ns)
-                } else {
-                    self.last()
-                }
+            ConnectionShape::Steps(steps) => {
+                // The last that has begun: those without duration are passed.
+                let index = self.times.partition_point(|begin| *begin <= t_ns) - 1;
+                steps[index].at(t_ns - self.times[index])
             }
         }
     }
@@ -182,8 +182,8 @@ impl ConnectionProfile {
     /// The number of connections from the end on.
     fn last(&self) -> u64 {
         match &self.shape {
-            Shape::Opened { connections, .. } => *connections,
-            Shape::Steps(steps) => steps.last().map_or(0, |step| step.step.to),
+            ConnectionShape::Constant { connections, .. } => *connections,
+            ConnectionShape::Steps(steps) => steps.last().map_or(0, |step| step.to),
         }
     }
 }
@@ -193,6 +193,14 @@ fn few_enough(connections: u64) -> Result<(), ConnectionProfileError> {
         return Err(ConnectionProfileError::TooMany(connections));
     }
     Ok(())
+}
+
+/// The end of what begins at `begin_ns`.
+fn soon_enough(begin_ns: u64, duration_ns: u64) -> Result<u64, ConnectionProfileError> {
+    begin_ns
+        .checked_add(duration_ns)
+        .filter(|end| *end <= ConnectionProfile::MAX_DURATION_NS)
+        .ok_or(ConnectionProfileError::TooLong)
 }
 
 /// A quotient that is bounded by one of its factors.
@@ -246,14 +254,14 @@ pub struct Lane<'a> {
 }
 
 impl Lane<'_> {
-    /// What of the lane lies in step `index`.
-    fn piece(&self, steps: &[Step], index: usize) -> Option<Span> {
-        if let Some(Step { begin_ns, step }) = steps.get(index) {
+    /// What of the lane lies in step `index`, or in the time after the last.
+    fn piece(&self, steps: &[ConnectionStep], index: usize) -> Option<Span> {
+        let begin = self.profile.times[index];
+        if let Some(step) = steps.get(index) {
             let (on, off) = step.span(self.lane)?;
-            return Some(Span { on_ns: begin_ns + on, off_ns: begin_ns + off });
+            return Some(Span { on_ns: begin + on, off_ns: begin + off });
         }
-        let end = steps.last().map_or(0, |last| last.begin_ns + last.step.duration_ns);
-        (self.profile.last() > self.lane).then_some(Span { on_ns: end, off_ns: u64::MAX })
+        (self.profile.last() > self.lane).then_some(Span { on_ns: begin, off_ns: u64::MAX })
     }
 }
 
@@ -262,7 +270,7 @@ impl Iterator for Lane<'_> {
 
     fn next(&mut self) -> Option<Span> {
         let steps = match &self.profile.shape {
-            Shape::Opened { connections, ramp_up_ns } => {
+            ConnectionShape::Constant { connections, ramp_up_ns } => {
                 let first = self.next == 0 && self.lane < *connections;
                 self.next = 1;
                 let product = u128::from(*ramp_up_ns) * u128::from(self.lane);
@@ -271,12 +279,11 @@ impl Iterator for Lane<'_> {
                     off_ns: u64::MAX,
                 });
             }
-            Shape::Steps(steps) => steps,
+            ConnectionShape::Steps(steps) => steps,
         };
         let mut span: Option<Span> = None;
         while self.next <= steps.len() {
-            let piece = self.piece(steps, self.next);
-            match (&mut span, piece) {
+            match (&mut span, self.piece(steps, self.next)) {
                 (Some(span), Some(piece)) if piece.on_ns == span.off_ns => {
                     span.off_ns = piece.off_ns;
                 }

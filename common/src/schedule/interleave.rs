@@ -12,7 +12,7 @@ use super::Worker;
 /// at the same place the one of the earlier group comes first. The rank in that order is the global index. An agent
 /// finds it by counting, for every other group, the slots before its own: no list, and no more than the distinct counts.
 ///
-/// In any prefix of the order an agent whose group has `c` agents and the share `f` of the whole, of `g` groups, is at most
+/// In any prefix of the order an agent whose group has `c` agents and the share `f` of the whole, of `g` groups that get anything, is at most
 /// `1 - 1/2c + f(g-2)/2c` away from its proportion: less than 1 with up to three distinct counts, which includes any
 /// even split.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,7 +24,9 @@ mod segment;
 
 pub use amount::Amount;
 pub use arrivals::{Arrival, ArrivalKind, Arrivals, ArrivalsError, Seed, Worker};
-pub use connections::{ConnectionProfile, ConnectionProfileError, ConnectionStep, Lane, Span};
+pub use connections::{
+    ConnectionProfile, ConnectionProfileError, ConnectionShape, ConnectionStep, Lane, Span,
+};
 pub use interleave::{Group, Interleave, InterleaveError};
 pub use kolmogorov::{critical_distance, distance_of_buckets, distance_to_exponential};
 pub use profile::{Cursor, ProfileError, RateProfile};

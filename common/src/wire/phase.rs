@@ -7,7 +7,9 @@ use inrush_proto::v1;
 use super::{MAX_TIMELINE_NS, WireError, count, rate, unknown};
 use crate::{
     plan::{ArrivalProcess, ClosedLoad, Load, OpenLoad, Overflow, Phase, ThinkTime},
-    schedule::{ConnectionProfile, ConnectionStep, Group, Interleave, RateProfile, Segment},
+    schedule::{
+        ConnectionProfile, ConnectionShape, ConnectionStep, Group, Interleave, RateProfile, Segment,
+    },
     units::nanos,
 };
 
@@ -110,13 +112,19 @@ impl TryFrom<v1::ClosedLoad> for ClosedLoad {
 
 impl From<&ConnectionProfile> for v1::ConnectionProfile {
     fn from(profile: &ConnectionProfile) -> Self {
-        let (connections, ramp_up_ns) = profile.opened().unwrap_or_default();
-        let steps = profile.step_list().map(|step| v1::ConnectionStep {
-            from: step.from,
-            to: step.to,
-            duration_ns: step.duration_ns,
-        });
-        Self { connections, ramp_up_ns, steps: steps.collect() }
+        match profile.shape() {
+            ConnectionShape::Constant { connections, ramp_up_ns } => {
+                Self { connections: *connections, ramp_up_ns: *ramp_up_ns, steps: Vec::new() }
+            }
+            ConnectionShape::Steps(steps) => {
+                let steps = steps.iter().map(|step| v1::ConnectionStep {
+                    from: step.from,
+                    to: step.to,
+                    duration_ns: step.duration_ns,
+                });
+                Self { steps: steps.collect(), ..Self::default() }
+            }
+        }
     }
 }
 

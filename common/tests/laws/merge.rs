@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn accounts_add_in_any_order_and_nothing_is_neutral(a in stats(2), b in stats(2), c in stats(1)) {
+    fn accounts_add_in_any_order_and_nothing_is_neutral(a in stats(2, 2), b in stats(2, 1), c in stats(1, 2)) {
         for add in [Stats::add_interval, Stats::add_parallel] {
             let left = sum(&[&sum(&[&a, &b], add), &c], add);
             let right = sum(&[&sum(&[&c, &b], add), &a], add);
@@ -135,7 +135,7 @@ proptest! {
     }
 
     #[test]
-    fn peaks_over_time_are_the_highest_and_peaks_side_by_side_the_sum(a in stats(1), b in stats(1)) {
+    fn peaks_over_time_are_the_highest_and_peaks_side_by_side_the_sum(a in stats(1, 1), b in stats(1, 1)) {
         let (x, y) = (a.connections.peak, b.connections.peak);
         prop_assert_eq!(sum(&[&a, &b], Stats::add_interval).connections.peak, x.max(y));
         prop_assert_eq!(sum(&[&a, &b], Stats::add_parallel).connections.peak, x + y);
@@ -158,12 +158,12 @@ proptest! {
     }
 
     #[test]
-    fn cleared_accounts_equal_new_ones(mut stats in stats(2), sample in sample()) {
+    fn cleared_accounts_equal_new_ones(mut stats in stats(3, 2), sample in sample()) {
         stats.clear();
-        prop_assert_eq!(&stats, &Stats::new(2));
-        let mut fresh = Stats::new(2);
-        stats.requests[1].record(&sample);
-        fresh.requests[1].record(&sample);
+        prop_assert_eq!(&stats, &Stats::new(3, 2));
+        let mut fresh = Stats::new(3, 2);
+        stats.phases[2].requests[1].record(&sample);
+        fresh.phases[2].requests[1].record(&sample);
         prop_assert_eq!(stats, fresh);
     }
 
@@ -213,9 +213,10 @@ proptest! {
 
 #[test]
 fn sums_of_lies_are_large_and_do_no_harm() {
-    let mut lie = Stats::new(1);
-    lie.requests[0].started = u64::MAX;
-    lie.requests[0].errors = [u64::MAX; ErrorClass::ALL.len()];
+    let mut lie = Stats::new(1, 1);
+    lie.phases[0].requests[0].started = u64::MAX;
+    lie.phases[0].requests[0].errors = [u64::MAX; ErrorClass::ALL.len()];
+    lie.phases[0].until_ns = u64::MAX;
     lie.connections.peak = u64::MAX;
     let mut sum = lie.clone();
     sum.add_parallel(&lie);
@@ -232,7 +233,7 @@ fn a_known_snapshot_is_told_from_a_new_one() {
             seq: inrush_common::id::SnapshotSeq::FIRST,
         },
         interval: inrush_common::stats::Interval { from_ns: 0, to_ns: 1_000 },
-        stats: Stats::new(1),
+        stats: Stats::new(1, 1),
         gauges: inrush_common::stats::Gauges::default(),
         completion: None,
     };

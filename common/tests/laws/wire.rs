@@ -5,7 +5,7 @@ use bytes::Bytes;
 use inrush_common::{
     plan::Workload,
     stats::{Histogram, Snapshot},
-    wire::{MAX_COUNT, MAX_REQUESTS, WireError, decode_snapshot, encode_snapshot},
+    wire::{MAX_COUNT, MAX_PHASES, MAX_REQUESTS, WireError, decode_snapshot, encode_snapshot},
 };
 use inrush_proto::v1;
 use proptest::{collection::vec, prelude::*};
@@ -86,7 +86,10 @@ fn message() -> v1::Snapshot {
         from_ns: 0,
         to_ns: 1_000_000_000,
         stats: Some(v1::Stats {
-            requests: vec![v1::RequestStats { started: 3, ..v1::RequestStats::default() }],
+            phases: vec![v1::PhaseStats {
+                requests: vec![v1::RequestStats { started: 3, ..v1::RequestStats::default() }],
+                ..v1::PhaseStats::default()
+            }],
             ..v1::Stats::default()
         }),
         gauges: Some(v1::Gauges::default()),
@@ -96,10 +99,10 @@ fn message() -> v1::Snapshot {
 
 fn error(change: impl FnOnce(&mut v1::Snapshot, &mut v1::RequestStats)) -> WireError {
     let mut message = message();
-    let mut request = message.stats.as_mut().unwrap().requests.remove(0);
+    let mut request = message.stats.as_mut().unwrap().phases[0].requests.remove(0);
     change(&mut message, &mut request);
     if let Some(stats) = &mut message.stats {
-        stats.requests.insert(0, request);
+        stats.phases[0].requests.insert(0, request);
     }
     Snapshot::try_from(message).unwrap_err()
 }
@@ -116,7 +119,7 @@ fn an_error_names_the_field_from_the_top_of_the_message() {
     });
     assert_eq!(
         unknown.to_string(),
-        "stats.requests[0].errors[2].class: expected a name known to this version, got \"gremlins\""
+        "stats.phases[0].requests[0].errors[2].class: expected a name known to this version, got \"gremlins\""
     );
     let paths = [
         error(|_, request| request.errors = vec![error_count("reset"), error_count("reset")]),
@@ -148,7 +151,18 @@ fn an_error_names_the_field_from_the_top_of_the_message() {
         }),
         error(|message, _| {
             let stats = message.stats.as_mut().unwrap();
-            stats.requests = vec![v1::RequestStats::default(); MAX_REQUESTS];
+            stats.phases[0].requests = vec![v1::RequestStats::default(); MAX_REQUESTS];
+        }),
+        error(|message, _| {
+            let stats = message.stats.as_mut().unwrap();
+            stats.phases.resize(MAX_PHASES + 1, v1::PhaseStats::default());
+        }),
+        error(|message, _| {
+            message.stats.as_mut().unwrap().phases[0].until_ns = u64::MAX;
+        }),
+        error(|message, _| {
+            let bad = v1::Histogram { v2: Bytes::from_static(b"hist"), overflow: 0 };
+            message.stats.as_mut().unwrap().phases[0].gaps = Some(bad);
         }),
         decode_snapshot(b"\xff\xff").unwrap_err(),
     ]
@@ -156,12 +170,12 @@ fn an_error_names_the_field_from_the_top_of_the_message() {
     assert_eq!(
         paths,
         [
-            "stats.requests[0].errors[1].class",
-            "stats.requests[0].not_started[0].reason",
-            "stats.requests[0].statuses[0].code",
-            "stats.requests[0].statuses[1].code",
-            "stats.requests[0].started",
-            "stats.requests[0].failed_times.ttfb.v2",
+            "stats.phases[0].requests[0].errors[1].class",
+            "stats.phases[0].requests[0].not_started[0].reason",
+            "stats.phases[0].requests[0].statuses[0].code",
+            "stats.phases[0].requests[0].statuses[1].code",
+            "stats.phases[0].requests[0].started",
+            "stats.phases[0].requests[0].failed_times.ttfb.v2",
             "seq",
             "agent",
             "run",
@@ -170,7 +184,10 @@ fn an_error_names_the_field_from_the_top_of_the_message() {
             "gauges",
             "stats",
             "completion.reason",
-            "stats.requests",
+            "stats.phases[0].requests",
+            "stats.phases",
+            "stats.phases[0].until_ns",
+            "stats.phases[0].gaps.v2",
             "snapshot",
         ]
     );
@@ -182,82 +199,178 @@ fn words_that_are_too_long_are_cut_and_cost_no_numbers() {
     message.completion = Some(v1::Completion { reason: 5, detail: "é".repeat(5_000) });
     let mut row = error_count("reset");
     row.example = "é".repeat(5_000);
-    message.stats.as_mut().unwrap().requests[0].errors = vec![row];
+    message.stats.as_mut().unwrap().phases[0].requests[0].errors = vec![row];
     let snapshot = Snapshot::try_from(message).unwrap();
     let cut = encode_snapshot(&snapshot);
     assert!(cut.len() < 1_500, "{}", cut.len());
-    assert_eq!(snapshot.stats.requests[0].started, 3);
+    assert_eq!(snapshot.stats.phases[0].requests[0].started, 3);
 }
 
-fn workload_error(change: impl FnOnce(&mut v1::Workload, &mut v1::ClosedLoad)) -> String {
-    let mut closed = v1::ClosedLoad {
-        connections: 10,
+fn lanes(each: u64) -> Option<v1::Interleave> {
+    let groups = vec![v1::InterleaveGroup { each, agents: 1 }];
+    Some(v1::Interleave { groups, place: 0 })
+}
+
+fn closed() -> v1::ClosedLoad {
+    v1::ClosedLoad {
+        profile: Some(v1::ConnectionProfile {
+            connections: 10,
+            ..v1::ConnectionProfile::default()
+        }),
+        lanes: lanes(10),
         requests: Some(100),
-        agents: 1,
-        ..v1::ClosedLoad::default()
-    };
+        duration_ns: None,
+        think_time: Some(v1::ThinkTime { kind: 1, ..v1::ThinkTime::default() }),
+    }
+}
+
+fn open() -> v1::OpenLoad {
+    let rate = 5_000_000;
+    v1::OpenLoad {
+        segments: vec![v1::RateSegment {
+            from_micro: rate,
+            to_micro: rate,
+            duration_ns: 2_000_000_000,
+        }],
+        slots: lanes(10),
+        arrivals: 1,
+        on_overflow: 1,
+        max_in_flight: 3,
+    }
+}
+
+fn phase(load: v1::phase::Load) -> v1::Phase {
+    v1::Phase { name: "main".to_owned(), measure: true, starts_at_ns: 0, load: Some(load) }
+}
+
+fn message_of(phases: Vec<v1::Phase>) -> v1::Workload {
     let request = v1::Request {
         name: "all".to_owned(),
         method: "GET".to_owned(),
         url: "http://example.test/".to_owned(),
         ..v1::Request::default()
     };
-    let mut message = v1::Workload {
+    v1::Workload {
         requests: vec![request],
-        load: None,
+        phases,
         timeout_ns: 1,
         connect_timeout_ns: 1,
         grace_ns: 0,
         give_up_after_ns: 1,
-    };
-    change(&mut message, &mut closed);
-    message.load.get_or_insert(v1::workload::Load::Closed(closed));
+        connections: Some(v1::ConnectionPolicy { resolve: 1, ..v1::ConnectionPolicy::default() }),
+        seed: 1,
+    }
+}
+
+fn workload_error(change: impl FnOnce(&mut v1::Workload)) -> String {
+    let mut message = message_of(vec![phase(v1::phase::Load::Closed(closed()))]);
+    change(&mut message);
     Workload::try_from(message).unwrap_err().to_string()
+}
+
+fn closed_error(change: impl FnOnce(&mut v1::ClosedLoad)) -> String {
+    let mut load = closed();
+    change(&mut load);
+    workload_error(|message| message.phases = vec![phase(v1::phase::Load::Closed(load))])
+}
+
+fn open_error(change: impl FnOnce(&mut v1::OpenLoad)) -> String {
+    let mut load = open();
+    change(&mut load);
+    workload_error(|message| message.phases = vec![phase(v1::phase::Load::Open(load))])
 }
 
 #[test]
 fn a_workload_that_cannot_be_executed_is_refused_with_its_field() {
     let errors = [
-        workload_error(|message, _| message.requests.clear()),
-        workload_error(|message, _| message.timeout_ns = 0),
-        workload_error(|message, _| message.requests[0].method = "GE T".to_owned()),
-        workload_error(|message, _| message.requests[0].url = "/only/a/path".to_owned()),
-        workload_error(|message, _| {
-            message.requests[0].url = "http://u:p@example.test/".to_owned()
-        }),
-        workload_error(|message, _| message.requests[0].expect_status = vec![200, 200]),
-        workload_error(|message, _| {
+        workload_error(|message| message.requests.clear()),
+        workload_error(|message| message.phases.clear()),
+        workload_error(|message| message.timeout_ns = 0),
+        workload_error(|message| message.requests[0].method = "GE T".to_owned()),
+        workload_error(|message| message.requests[0].url = "/only/a/path".to_owned()),
+        workload_error(|message| message.requests[0].url = "http://u:p@example.test/".to_owned()),
+        workload_error(|message| message.requests[0].expect_status = vec![200, 200]),
+        workload_error(|message| {
             let header = v1::Header { name: "a b".to_owned(), value: Bytes::new() };
             message.requests[0].headers = vec![header];
         }),
-        workload_error(|_, closed| closed.requests = None),
-        workload_error(|_, closed| closed.agents = 0),
-        workload_error(|_, closed| closed.connections = 0),
+        workload_error(|message| message.connections = None),
+        workload_error(|message| {
+            message.connections.as_mut().unwrap().requests_per_connection = Some(0);
+        }),
+        workload_error(|message| message.connections.as_mut().unwrap().resolve = 0),
+        workload_error(|message| message.phases[0].load = None),
+        workload_error(|message| message.phases[0].starts_at_ns = u64::MAX),
     ];
     assert_eq!(
         errors,
         [
-            "requests: expected 1 to 256 requests, got 0",
+            "requests: expected 1 to 256 rows, got 0",
+            "phases: expected 1 to 100 rows, got 0",
             "timeout_ns: expected a duration above 0, got 0",
             "requests[0].method: expected an HTTP method, got \"GE T\"",
             "requests[0].url: expected an http:// URL with a host and without a user, got \"/only/a/path\"",
             "requests[0].url: expected an http:// URL with a host and without a user, got \"http://u:p@example.test/\"",
             "requests[0].expect_status[1]: expected status codes 100 to 999 in rising order, got 200",
             "requests[0].headers[0].name: expected a header name, got \"a b\"",
-            "closed.requests: expected a count or a duration, got neither",
-            "closed.ordinal: expected less than agents (0), got 0",
-            "closed.connections: expected at least 1 to make requests on, got 0",
+            "connections: expected a value, got none",
+            "connections.requests_per_connection: expected at least 1, got 0",
+            "connections.resolve: expected a value known to this version, got number 0",
+            "phases[0].load: expected a value, got none",
+            "phases[0].starts_at_ns: expected at most 691200000000000, got 18446744073709551615",
+        ]
+    );
+}
+
+#[test]
+fn a_load_that_cannot_be_made_is_refused_with_its_field() {
+    let errors = [
+        closed_error(|closed| closed.requests = None),
+        closed_error(|closed| closed.lanes = lanes(0)),
+        closed_error(|closed| closed.lanes = lanes(11)),
+        closed_error(|closed| closed.lanes.as_mut().unwrap().place = 1),
+        closed_error(|closed| closed.profile.as_mut().unwrap().connections = u64::MAX),
+        closed_error(|closed| {
+            closed.think_time = Some(v1::ThinkTime { kind: 2, from_ns: 2, to_ns: 1 });
+        }),
+        open_error(|open| open.segments.clear()),
+        open_error(|open| open.segments[0].to_micro = u64::MAX),
+        open_error(|open| open.slots = lanes(11)),
+        open_error(|open| open.max_in_flight = 0),
+        open_error(|open| open.arrivals = 9),
+        open_error(|open| open.on_overflow = 0),
+    ]
+    .map(|error| error.split_once(':').unwrap().0.to_owned());
+    assert_eq!(
+        errors,
+        [
+            "phases[0].closed.requests",
+            "phases[0].closed.lanes",
+            "phases[0].closed.lanes",
+            "phases[0].closed.lanes.groups",
+            "phases[0].closed.profile.steps",
+            "phases[0].closed.think_time.to_ns",
+            "phases[0].open.segments",
+            "phases[0].open.segments[0].to_micro",
+            "phases[0].open.slots",
+            "phases[0].open.max_in_flight",
+            "phases[0].open.arrivals",
+            "phases[0].open.on_overflow",
         ]
     );
 }
 
 #[test]
 fn the_limits_of_the_wire_are_wider_than_any_plan() {
-    let message = v1::ClosedLoad {
-        connections: 10_000_000,
+    let closed = v1::ClosedLoad {
+        profile: Some(v1::ConnectionProfile {
+            connections: 10_000_000,
+            ..v1::ConnectionProfile::default()
+        }),
+        lanes: lanes(10_000_000),
         requests: Some(MAX_COUNT),
-        agents: 1,
-        ..v1::ClosedLoad::default()
+        ..closed()
     };
-    assert!(inrush_common::plan::ClosedLoad::try_from(message).is_ok());
+    let message = message_of(vec![phase(v1::phase::Load::Closed(closed))]);
+    assert!(Workload::try_from(message).is_ok());
 }

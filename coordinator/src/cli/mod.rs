@@ -5,10 +5,11 @@ mod check;
 mod console;
 mod deliver;
 mod demo;
+mod describe;
 mod error;
+mod explain;
 mod follow;
 mod interrupts;
-mod json;
 mod listen;
 mod lists;
 mod logging;
@@ -16,6 +17,7 @@ mod plan;
 mod report;
 mod run;
 mod serve;
+mod sink;
 mod submit;
 mod table;
 mod target;
@@ -90,7 +92,7 @@ fn dispatch(cli: &Cli, console: &mut Console<'_>) -> ExitCode {
 
 async fn command(cli: &Cli, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
     match &cli.command {
-        Command::Demo => demo::demo(cli.verbose, console).await,
+        Command::Demo(args) => demo::demo(args, cli.verbose, console).await,
         Command::Run(args) => run::run(args, cli.verbose, console).await,
         Command::Serve(args) => serve::serve(args, console).await,
         Command::Agent(_) => unreachable!("has a runtime of its own"),
@@ -101,6 +103,7 @@ async fn command(cli: &Cli, console: &mut Console<'_>) -> Result<ExitStatus, Cli
         Command::Cancel(args) => submit::cancel(args, console).await,
         Command::Report(args) => report::report(args, console).await,
         Command::Check(args) => check::check(args, console),
+        Command::Explain(args) => explain::explain(args, console).await,
         Command::Init(args) => check::init(args, console),
         Command::Target(args) => target::target(args, console).await,
     }

@@ -162,6 +162,7 @@ impl Ending {
             RunOutcome::Cancelled => RunState::Cancelled,
             RunOutcome::Running
             | RunOutcome::Aborted
+            | RunOutcome::StoppedByThreshold
             | RunOutcome::TargetUnreachable
             | RunOutcome::Failed => RunState::Failed,
         }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
+mod bodies;
 mod field;
 mod fleet;
 mod kill;
@@ -10,3 +11,4 @@ mod process;
 mod run;
 mod signals;
 mod support;
+mod thresholds;
