@@ -5,11 +5,13 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use bytes::Bytes;
 use inrush_common::{
     id::{AgentName, RunId, SnapshotSeq},
     plan::{Load, Phase, Workload},
     stats::{Completion, Histogram, Interval, Snapshot},
     units::nanos,
+    wire::encode_snapshot,
 };
 use inrush_proto::v1;
 
@@ -33,6 +35,8 @@ pub struct Digest {
     completed: u64,
     failed: u64,
     open_connections: u64,
+    /// The whole snapshot, as it is stored.
+    pub encoded: Bytes,
     /// All response times, encoded, and those above the top of the shape.
     response_time: (Vec<u8>, u64),
 }
@@ -58,6 +62,7 @@ impl From<&Snapshot> for Digest {
             completed,
             failed,
             open_connections: snapshot.gauges.open_connections,
+            encoded: encode_snapshot(snapshot).into(),
             response_time: (response_time.to_v2(), response_time.overflow()),
         }
     }

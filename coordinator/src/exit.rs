@@ -80,6 +80,7 @@ pub fn of(report: &Report) -> ExitStatus {
         RunOutcome::Running => ExitStatus::Passed,
         // Whatever the verdict says: a run that was cut short by a fault must not pass.
         RunOutcome::Aborted => ExitStatus::RunInvalid,
+        // Numbers that broke a threshold and may not be believed may have broken it by themselves.
         RunOutcome::StoppedByThreshold => match report.verdict.status {
             VerdictStatus::Invalid => ExitStatus::RunInvalid,
             VerdictStatus::Valid | VerdictStatus::Degraded => ExitStatus::ThresholdFailed,

@@ -355,6 +355,7 @@ impl Known {
             files: capacity.files,
             ports: capacity.ports,
             sources: capacity.sources,
+            memory_bytes: capacity.memory,
         }
     }
 }

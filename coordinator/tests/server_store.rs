@@ -66,7 +66,7 @@ fn snapshot(name: &str, epoch: u64, seq: u64) -> Snapshot {
 
 async fn hand_in(store: &Store, snapshot: &Snapshot) -> Written {
     let (run, key) = (snapshot.run.clone(), snapshot.key.clone());
-    let payload = inrush_common::wire::encode_snapshot(snapshot);
+    let payload = inrush_common::wire::encode_snapshot(snapshot).into();
     store.write(Change::Snapshot { run, key, payload }).await.unwrap()
 }
 

@@ -1,10 +1,15 @@
 //! What would run, and is probably not meant or will make the numbers doubtful.
 
-use super::{Explanation, Question, TimeWait, Warning, WarningCode, phase};
+use std::time::Duration;
+
+use super::{Explanation, Question, Warning, WarningCode};
 use crate::{
     assign::Assignment,
-    plan::{Load, Workload},
+    churn::{Churn, Waiting, sustained},
+    plan::{Load, Phase, Plan, StopRule},
     schedule::ConnectionShape,
+    stats::Histogram,
+    threshold::{Counter, Metric, Statistic, Threshold, Time},
     units::{Count, Nanos},
 };
 
@@ -20,7 +25,9 @@ pub(super) fn warnings(
     let mut warnings = Vec::new();
     warnings.extend(idle(shares));
     warnings.extend(fast(explanation));
-    warnings.extend(time_wait(question.time_wait, shares, question));
+    warnings.extend(time_wait(shares, question));
+    warnings.extend(question.plan.thresholds.iter().filter_map(|it| samples(it, question.plan)));
+    warnings.extend(question.plan.stop_when.iter().filter_map(|it| never(it, question.plan)));
     warnings.extend(question.plan.workload.phases.iter().zip(&explanation.phases).filter_map(
         |(phase, row)| {
             let Load::Closed(closed) = &phase.load else { return None };
@@ -74,53 +81,92 @@ fn fast(explanation: &Explanation) -> Option<Warning> {
     })
 }
 
-/// With connections that are closed early, local ports are what runs out.
-fn time_wait(
-    time_wait: TimeWait,
-    shares: &[Assignment],
-    question: &Question<'_>,
-) -> Option<Warning> {
-    let each = question.plan.workload.connections.requests_per_connection?.max(1);
-    let lasts = time_wait.lasts.as_secs_f64();
-    if time_wait.reused || lasts <= 0.0 {
-        return None;
-    }
+/// Connections that are closed early, as fast as the target answers: local ports may run out, and nobody can say before.
+fn time_wait(shares: &[Assignment], question: &Question<'_>) -> Option<Warning> {
     let agents = shares.iter().filter_map(|share| {
-        let machine = question.agents.iter().find(|machine| machine.name == share.agent)?;
-        let capacity = machine.capacity;
+        let churn = Churn::of(&share.workload)?;
+        let capacity = question.agents.iter().find(|it| it.name == share.agent)?.capacity;
         let ports = capacity.ports.saturating_mul(u64::from(capacity.sources.max(1)));
-        let opened = opened(&share.workload, each);
-        let sustained = ports as f64 / lasts;
-        let rate = phase::peak_rate(&share.workload).map(|it| phase::per_second(it) / each as f64);
-        let fits = opened.is_some_and(|opened| opened <= ports)
-            || rate.is_some_and(|rate| rate <= sustained);
-        (!fits).then_some((machine, ports, sustained, rate))
+        let free = ports.saturating_sub(share.workload.peak_connections());
+        (churn.waiting(question.port_hold) == Waiting::Unknown)
+            .then(|| (sustained(free, question.port_hold), &share.agent))
     });
-    let (machine, ports, sustained, rate) =
-        agents.min_by(|(_, _, a, _), (_, _, b, _)| a.total_cmp(b))?;
-    let would = match rate {
-        Some(rate) => format!("{} would open up to {} a second", machine.name, rounded(rate)),
-        None => format!("{} opens them as fast as the target answers", machine.name),
-    };
+    let (least, agent) = agents.min()?;
     Some(Warning {
         code: WarningCode::PortsInTimeWait,
         text: format!(
-            "connections are closed after {} request{}, and a closed connection keeps its local port for {} (TIME_WAIT) \
-             on the side that closes first: {} ports allow {} new connections a second, {would}; use more source \
-             addresses or agents, set net.ipv4.tcp_tw_reuse=1, or have the target close",
-            Count(each),
-            if each == 1 { "" } else { "s" },
-            Nanos::from(time_wait.lasts),
-            Count(ports),
-            rounded(sustained),
+            "connections are not kept, and a local port is in use for {} after one was closed (TIME_WAIT): with more than \
+             {} new connections per second {agent} runs out of ports; use more source addresses (--source-ip), or set \
+             `connect_rate`",
+            Nanos::from(question.port_hold),
+            Count(least),
         ),
     })
 }
 
-fn opened(share: &Workload, each: u64) -> Option<u64> {
-    share.planned_requests().map(|requests| requests.div_ceil(each))
+/// The phases that a threshold is about.
+fn phases_of<'a>(threshold: &'a Threshold, plan: &'a Plan) -> impl Iterator<Item = &'a Phase> {
+    let named = threshold.scope().phase.as_deref();
+    plan.workload.phases.iter().filter(move |phase| match named {
+        Some(name) => phase.name == name,
+        None => phase.measure,
+    })
 }
 
-fn rounded(rate: f64) -> String {
-    if rate < 10.0 { format!("{rate:.1}") } else { Count(rate.round() as u64).to_string() }
+fn samples(threshold: &Threshold, plan: &Plan) -> Option<Warning> {
+    let Metric::Time { statistic: Statistic::Percentile(percentile), time, .. } =
+        threshold.metric()
+    else {
+        return None;
+    };
+    if matches!(time, Time::Connect | Time::Tls | Time::WorkerLag) {
+        return None;
+    }
+    let mut planned = phases_of(threshold, plan).map(|phase| phase.load.planned());
+    let planned = planned.try_fold(0_u64, |sum, planned| Some(sum.saturating_add(planned?)))?;
+    let needed = Histogram::needed(percentile.share());
+    (planned < needed).then(|| Warning {
+        code: WarningCode::TooFewSamples,
+        text: format!(
+            "the threshold `{threshold}` needs {} samples, and the plan has {} requests for it: it cannot pass",
+            Count(needed),
+            Count(planned)
+        ),
+    })
+}
+
+fn never(rule: &StopRule, plan: &Plan) -> Option<Warning> {
+    let why = if rule.threshold.metric() == Metric::Count(Counter::InFlightAtEnd) {
+        "is about what is known at the end only".to_owned()
+    } else {
+        let spans = phases_of(&rule.threshold, plan);
+        let spans = spans.map(|it| (it.starts_at, it.ends_at().unwrap_or(Duration::MAX)));
+        let longest = longest_span(spans.collect());
+        if longest >= rule.after {
+            return None;
+        }
+        format!(
+            "looks back {}, and its phases are at work for {} without a break",
+            Nanos::from(rule.after),
+            Nanos::from(longest)
+        )
+    };
+    Some(Warning {
+        code: WarningCode::RuleNeverJudged,
+        text: format!("the stop rule `{}` {why}: it never stops the run", rule.threshold),
+    })
+}
+
+/// The longest time without a gap.
+fn longest_span(mut spans: Vec<(Duration, Duration)>) -> Duration {
+    spans.sort_unstable();
+    let (mut longest, mut begin, mut end) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+    for (from, until) in spans {
+        if from > end {
+            begin = from;
+        }
+        end = end.max(until);
+        longest = longest.max(end.saturating_sub(begin));
+    }
+    longest
 }

@@ -12,7 +12,7 @@ mod share;
 
 pub use model::{
     AgentRow, ClosedRow, Explanation, FleetSource, OpenRow, PhaseRow, PhaseShare, Refusal,
-    RefusalCode, Remedy, RequestRow, Reuse, RunRow, SCHEMA, Share, Warning, WarningCode,
+    RefusalCode, Remedy, RequestRow, Reuse, RunRow, SCHEMA, Share, StopRow, Warning, WarningCode,
 };
 
 use std::time::Duration;
@@ -38,10 +38,8 @@ pub struct Question<'a> {
     pub request_bytes: &'a [u64],
     /// Bytes of a response on the wire, if the user says how many.
     pub response_bytes: Option<u64>,
-    /// Memory of an agent for each of its connections.
-    pub connection_bytes: u64,
-    /// What becomes of the local port of a closed connection.
-    pub time_wait: TimeWait,
+    /// For how long the local port of a closed connection cannot be used again.
+    pub port_hold: Duration,
 }
 
 /// An agent that would take part.
@@ -64,15 +62,6 @@ impl Machine {
     }
 }
 
-/// What becomes of the local port of a connection that this side closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TimeWait {
-    /// So long it cannot be used again.
-    pub lasts: Duration,
-    /// Whether the system uses it again earlier (`net.ipv4.tcp_tw_reuse`).
-    pub reused: bool,
-}
-
 /// Works out what a run would be.
 pub fn explain(question: &Question<'_>) -> Explanation {
     let plan = question.plan;
@@ -89,11 +78,14 @@ pub fn explain(question: &Question<'_>) -> Explanation {
             None
         }
     };
+    for share in shares.iter().flatten() {
+        refusals.extend(refuse::too_fast(share, question));
+    }
     let request_bytes = question.request_bytes.iter().copied().max().unwrap_or(0);
     let sizes = Sizes {
         request: request_bytes,
         response: question.response_bytes,
-        connection: question.connection_bytes,
+        port_hold: question.port_hold,
     };
     let mut explanation = Explanation {
         schema: SCHEMA.to_owned(),
@@ -106,7 +98,9 @@ pub fn explain(question: &Question<'_>) -> Explanation {
         phases: workload.phases.iter().map(|it| phase::row(it, workload, sizes)).collect(),
         fleet: question.fleet,
         agents: agents(question, shares.as_deref(), sizes),
-        reuse: phase::reuse(workload),
+        reuse: phase::reuse(workload, question.port_hold),
+        thresholds: plan.thresholds.iter().map(ToString::to_string).collect(),
+        stop_when: plan.stop_when.iter().map(StopRow::from).collect(),
         grace_ns: nanos(workload.grace),
         timeout_ns: nanos(workload.timeout),
         agents_min: plan.agents.min,
@@ -116,12 +110,12 @@ pub fn explain(question: &Question<'_>) -> Explanation {
     explanation
 }
 
-/// Bytes of one of each.
+/// What one of each takes.
 #[derive(Debug, Clone, Copy)]
 struct Sizes {
     request: u64,
     response: Option<u64>,
-    connection: u64,
+    port_hold: Duration,
 }
 
 fn requests(question: &Question<'_>) -> Vec<RequestRow> {

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Machine;
+use crate::{plan::StopRule, units::nanos};
 
 /// The value of `schema`.
 pub const SCHEMA: &str = "inrush.explain/v1";
@@ -37,6 +38,10 @@ pub struct Explanation {
     pub agents: Vec<AgentRow>,
     /// What it takes to close connections early; null: connections are kept.
     pub reuse: Option<Reuse>,
+    /// What the run must reach, as the plan's `thresholds` say it.
+    pub thresholds: Vec<String>,
+    /// What ends the run before its time.
+    pub stop_when: Vec<StopRow>,
     /// How long requests in flight may go on after the end.
     pub grace_ns: u64,
     /// From the start of sending to the last byte of a response.
@@ -79,13 +84,16 @@ pub enum RefusalCode {
     TooFewAgents,
     /// Together the agents cannot carry the connections.
     TooManyConnections,
+    /// Connections that are not kept need more local ports than an agent has.
+    PortsInTimeWait,
     /// This machine cannot start agents for it.
     LocalFleet,
 }
 
 impl RefusalCode {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::TooFewAgents, Self::TooManyConnections, Self::LocalFleet];
+    pub const ALL: [Self; 4] =
+        [Self::TooFewAgents, Self::TooManyConnections, Self::PortsInTimeWait, Self::LocalFleet];
 }
 
 /// One change that would do.
@@ -122,16 +130,26 @@ pub enum WarningCode {
     IdleAgents,
     /// More requests per second than a worker makes.
     RateAboveWorkers,
-    /// Closed connections keep more local ports than there are.
+    /// Closed connections keep local ports, and nobody knows how many.
     PortsInTimeWait,
+    /// Fewer requests than the percentile of a threshold needs.
+    TooFewSamples,
+    /// A stop rule looks back farther than its phases last, or at what is known at the end.
+    RuleNeverJudged,
     /// Opening takes longer than the ramp.
     SlowConnectRate,
 }
 
 impl WarningCode {
     /// All of them.
-    pub const ALL: [Self; 4] =
-        [Self::IdleAgents, Self::RateAboveWorkers, Self::PortsInTimeWait, Self::SlowConnectRate];
+    pub const ALL: [Self; 6] = [
+        Self::IdleAgents,
+        Self::RateAboveWorkers,
+        Self::PortsInTimeWait,
+        Self::TooFewSamples,
+        Self::RuleNeverJudged,
+        Self::SlowConnectRate,
+    ];
 }
 
 /// All phases together.
@@ -251,7 +269,9 @@ pub struct AgentRow {
     pub ports: u64,
     /// Source addresses.
     pub sources: u32,
-    /// What it can carry: the smaller of files, and ports × sources.
+    /// Memory in bytes that it may use; null: unknown.
+    pub memory_bytes: Option<u64>,
+    /// What it can carry: the smallest of files, ports × sources, and what fits into its memory.
     pub max_connections: u64,
     /// What it would do; null when the plan cannot be split.
     pub share: Option<Share>,
@@ -266,6 +286,7 @@ impl AgentRow {
             files: capacity.files,
             ports: capacity.ports,
             sources: capacity.sources,
+            memory_bytes: capacity.memory,
             max_connections: capacity.max_connections(),
             share,
         }
@@ -282,6 +303,9 @@ pub struct Share {
     pub held: u64,
     /// Exact; null where a phase has no count.
     pub requests: Option<u64>,
+    /// Local ports in use at one instant, those of ended connections that are not free yet included; null: that depends on
+    /// the target.
+    pub ports_needed: Option<u64>,
     /// Memory for its connections.
     pub memory_bytes: u64,
     /// The highest sum of its shares of the open phases' rates.
@@ -318,8 +342,29 @@ pub struct PhaseShare {
 pub struct Reuse {
     /// A connection is closed after so many requests.
     pub requests_per_connection: u64,
-    /// So many are opened at least, where the plan has a count of requests.
+    /// At most so many are opened, where the plan has a count of requests.
     pub opened: Option<u64>,
-    /// So many are opened per second at the open phases' highest rate.
+    /// At most so many are opened per second; null: as fast as the target answers.
     pub peak_per_s: Option<f64>,
+    /// For so long the local port of one cannot be used again.
+    pub port_hold_ns: u64,
+}
+
+/// A condition that ends the run before its time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopRow {
+    /// What must hold.
+    pub threshold: String,
+    /// Over how long a time it is looked at.
+    pub after_ns: u64,
+    /// Whether the run is aborted when it does not hold; else it drains.
+    pub abort: bool,
+}
+
+impl From<&StopRule> for StopRow {
+    fn from(rule: &StopRule) -> Self {
+        let StopRule { threshold, after, abort } = rule;
+        Self { threshold: threshold.to_string(), after_ns: nanos(*after), abort: *abort }
+    }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{ClosedRow, OpenRow, PhaseRow, Reuse, Sizes};
 use crate::{
+    churn::Churn,
     plan::{
         ArrivalProcess, ClosedLoad, ConnectionPolicy, Load, OpenLoad, Phase, ThinkTime, Workload,
     },
@@ -82,12 +83,14 @@ fn closed_row(closed: &ClosedLoad, policy: &ConnectionPolicy) -> ClosedRow {
 }
 
 /// What closing connections early takes; `None`: the plan keeps them.
-pub(super) fn reuse(workload: &Workload) -> Option<Reuse> {
+pub(super) fn reuse(workload: &Workload, hold: Duration) -> Option<Reuse> {
     let each = workload.connections.requests_per_connection?.max(1);
+    let churn = Churn::of(workload)?;
     Some(Reuse {
         requests_per_connection: each,
-        opened: workload.planned_requests().map(|requests| requests.div_ceil(each)),
-        peak_per_s: peak_rate(workload).map(|micro| per_second(micro) / each as f64),
+        opened: churn.total,
+        peak_per_s: churn.rate_micro.map(per_second),
+        port_hold_ns: nanos(hold),
     })
 }
 

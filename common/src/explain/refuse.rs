@@ -1,7 +1,12 @@
 //! What would be refused, and how much more of what would do.
 
-use super::{Machine, Refusal, RefusalCode, Remedy};
-use crate::{capacity::Capacity, units::Count};
+use super::{Machine, Question, Refusal, RefusalCode, Remedy};
+use crate::{
+    assign::Assignment,
+    capacity::{CONNECTION_BYTES, Capacity},
+    churn::Churn,
+    units::{ByteCount, Count},
+};
 
 /// Fewer agents than the plan asks for.
 pub(super) fn too_few_agents(min: u32, present: usize) -> Option<Refusal> {
@@ -47,6 +52,24 @@ pub(super) fn too_many_connections(wanted: u64, carried: u64, machines: &[Machin
     Refusal { code: RefusalCode::TooManyConnections, text, remedies }
 }
 
+/// An agent that would refuse its share when it gets ready, for the ports that ended connections keep.
+pub(super) fn too_fast(share: &Assignment, question: &Question<'_>) -> Option<Refusal> {
+    let churn = Churn::of(&share.workload)?;
+    let machine = question.agents.iter().find(|machine| machine.name == share.agent)?;
+    let paths = u64::from(machine.capacity.sources.max(1));
+    let open = share.workload.peak_connections();
+    let error = churn.check(&machine.capacity, (open, paths), question.port_hold).err()?;
+    let remedy = Remedy {
+        sources: Some(error.pairs),
+        ..Remedy::new(format!("{} source addresses for it (--source-ip)", Count(error.pairs)))
+    };
+    Some(Refusal {
+        code: RefusalCode::PortsInTimeWait,
+        text: format!("{}: {error}", machine.name),
+        remedies: vec![remedy],
+    })
+}
+
 impl Remedy {
     fn new(text: String) -> Self {
         Self { text, agents: None, sources: None, files: None, connections: None }
@@ -76,10 +99,11 @@ impl Fleet<'_> {
     }
 
     fn alike(&self) -> bool {
-        let same = |a: Capacity, b: Capacity| {
-            (a.files, a.ports, a.sources) == (b.files, b.ports, b.sources)
+        let limits = |it: &Machine| {
+            let Capacity { files, ports, sources, memory, .. } = it.capacity;
+            (files, ports, sources, memory)
         };
-        self.machines.iter().all(|machine| same(machine.capacity, self.machines[0].capacity))
+        self.machines.windows(2).all(|pair| limits(&pair[0]) == limits(&pair[1]))
     }
 
     fn what_each_carries(&self) -> String {
@@ -197,6 +221,14 @@ fn least(wanted: u64, carried: impl Fn(u64) -> u64) -> Option<u64> {
 fn each(capacity: Capacity) -> String {
     let sources = u64::from(capacity.sources.max(1));
     let ports = capacity.ports.saturating_mul(sources);
+    if let Some(memory) = capacity.memory
+        && memory / CONNECTION_BYTES < ports.min(capacity.files)
+    {
+        return format!(
+            "{} of memory each, at {CONNECTION_BYTES} bytes a connection",
+            ByteCount(memory)
+        );
+    }
     if capacity.files <= ports {
         return format!("{} open files each", Count(capacity.files));
     }

@@ -1,7 +1,11 @@
 //! What an agent would do, and all of them together.
 
+use std::time::Duration;
+
 use super::{PhaseShare, RunRow, Share, Sizes, phase};
 use crate::{
+    capacity::CONNECTION_BYTES,
+    churn::{Churn, Waiting},
     plan::{Load, Plan, Workload},
     units::nanos,
 };
@@ -32,7 +36,8 @@ pub(super) fn of(plan: &Plan, share: &Workload, sizes: Sizes) -> Share {
         connections: whole.connections,
         held: whole.held,
         requests: whole.requests,
-        memory_bytes: whole.connections.saturating_mul(sizes.connection),
+        memory_bytes: whole.connections.saturating_mul(CONNECTION_BYTES),
+        ports_needed: ports_needed(share, sizes.port_hold),
         peak_rate_per_s: whole.peak_rate_per_s,
         peak_bytes_out_per_s: whole.peak_bytes_out_per_s,
         bytes_out: whole.bytes_out,
@@ -43,6 +48,15 @@ pub(super) fn of(plan: &Plan, share: &Workload, sizes: Sizes) -> Share {
             .map(|it| phase_share(it.name.clone(), &it.load, share))
             .collect(),
     }
+}
+
+/// Local ports in use at one instant, as the agent counts them when it gets ready; `None`: that depends on the target.
+fn ports_needed(share: &Workload, hold: Duration) -> Option<u64> {
+    let open = share.peak_connections();
+    let Some(churn) = Churn::of(share) else { return Some(open) };
+    let Waiting::AtMost(waiting) = churn.waiting(hold) else { return None };
+    let needed = waiting.saturating_add(open);
+    Some(churn.total.map_or(needed, |total| needed.min(total.max(open))))
 }
 
 fn phase_share(phase: String, load: &Load, share: &Workload) -> PhaseShare {

@@ -43,6 +43,23 @@ fn a_run_in_which_nothing_is_wrong_is_valid() {
 }
 
 #[test]
+fn an_agent_held_back_by_a_quota_for_more_than_a_hundredth_of_the_time_is_told() {
+    let throttled =
+        |of_a_second: u64| normal(|run| run.snapshots[1].gauges.throttled_ns = of_a_second);
+    // 4.5 s in all.
+    assert_eq!(found(&throttled(45_000_000)), []);
+    let report = throttled(46_000_000);
+    assert_eq!(found(&report), [(Code::AgentThrottled, Degraded)]);
+    let reason = &report.verdict.reasons[0];
+    assert_eq!(reason.agent.as_deref(), Some("lab1"));
+    assert_eq!(
+        reason.text,
+        "a CPU quota kept its control group from running for 46.0 ms in 4.50 s: times may be its own"
+    );
+    assert!((report.agents[0].throttled_s - 0.046).abs() < 1e-9);
+}
+
+#[test]
 fn accounts_that_do_not_add_up_are_told_with_the_agent_and_the_numbers() {
     let report = normal(|run| run.snapshots[2].stats.phases[0].requests[0].started += 1);
     assert_eq!(report.verdict.status, Invalid);

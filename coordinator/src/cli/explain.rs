@@ -1,17 +1,21 @@
 //! `inrush explain`: what a run would be, before it runs. Reads the plan and this machine's limits, and asks a coordinator
 //! for its agents; sends nothing to the target.
 
-use std::{fs, num::NonZeroUsize, thread, time::Duration};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    num::NonZeroUsize,
+    time::Duration,
+};
 
 use inrush_agent::{
-    capacity::{Limits, raise_file_limit},
+    capacity::{Limits, raise_file_limit, usable_cpus},
+    kernel::port_hold,
     request_bytes,
 };
 use inrush_common::{
-    capacity::{CONNECTION_BYTES, Capacity},
+    capacity::Capacity,
     explain::{
-        Explanation, FleetSource, Machine, Question, Refusal, RefusalCode, TimeWait,
-        explain as work_out,
+        Explanation, FleetSource, Machine, Question, Refusal, RefusalCode, explain as work_out,
     },
     plan::Plan,
     units::Count,
@@ -22,9 +26,6 @@ use super::{
     args::ExplainArgs, console::Console, describe, error::CliError, plan::PlanFile, run, sink::Sink,
 };
 use crate::{client::Client, exit::ExitStatus, local::Fleet, render};
-
-/// Linux keeps the port of a connection that this side closed for so long; it is no setting.
-const TIME_WAIT: Duration = Duration::from_secs(60);
 
 /// `inrush explain`
 ///
@@ -101,28 +102,19 @@ fn connected(listed: &[AgentInfo]) -> Result<Vec<Machine>, CliError> {
         let name = agent.name.parse().map_err(|error| {
             CliError::internal("the coordinator lists an agent that cannot be", error)
         })?;
-        let AgentInfo {
-            workers,
-            files,
-            ports,
-            sources,
-            memory_bytes: memory,
-            cpu_quota_millis,
-            ..
-        } = *agent;
-        Ok(Machine {
-            name,
-            capacity: Capacity { workers, files, ports, sources, memory, cpu_quota_millis },
-        })
+        let AgentInfo { workers, files, ports, sources, memory_bytes, cpu_quota_millis, .. } =
+            *agent;
+        let memory = memory_bytes;
+        let capacity = Capacity { workers, files, ports, sources, memory, cpu_quota_millis };
+        Ok(Machine { name, capacity })
     };
     connected.map(machine).collect()
 }
 
 /// What the command line says of an agent, and for the rest what this machine has.
 fn described(args: &ExplainArgs) -> Capacity {
-    let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let workers = args.workers.and_then(|workers| NonZeroUsize::new(workers as usize));
-    let here = Limits::read(workers.unwrap_or(cores), &[], None).offer();
+    let here = Limits::read(workers.unwrap_or_else(usable_cpus), &[], None).offer();
     Capacity {
         files: args.files.unwrap_or(here.files),
         ports: args.ports.unwrap_or(here.ports),
@@ -155,8 +147,7 @@ fn answer(args: &ExplainArgs, plan: &Plan, agents: &Agents) -> Explanation {
         fleet: agents.source,
         request_bytes: &request_bytes,
         response_bytes: args.response_size,
-        connection_bytes: CONNECTION_BYTES,
-        time_wait: TimeWait { lasts: TIME_WAIT, reused: ports_are_reused(plan) },
+        port_hold: hold(plan),
     });
     if let Some(text) = &agents.refused {
         // It is why there are no agents: that there are none says nothing more.
@@ -166,18 +157,22 @@ fn answer(args: &ExplainArgs, plan: &Plan, agents: &Agents) -> Explanation {
     explanation
 }
 
-/// Whether this system uses a port again before its TIME_WAIT is over: 1 does, 2 (the default) does for loopback targets.
-fn ports_are_reused(plan: &Plan) -> bool {
-    let setting = fs::read_to_string("/proc/sys/net/ipv4/tcp_tw_reuse").unwrap_or_default();
-    let loopback = |host: &str| {
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+/// For how long this system keeps the ports of closed connections to the plan's targets. Names are not looked up: a target
+/// that is not plainly on loopback counts as elsewhere.
+fn hold(plan: &Plan) -> Duration {
+    let connections = &plan.workload.connections;
+    let urls = plan.workload.requests.iter().map(|request| request.url.host().unwrap_or_default());
+    let places = connections
+        .connect_to
+        .iter()
+        .map(|to| to.rsplit_once(':').map_or(to.as_str(), |(host, _)| host));
+    let hosts: Vec<&str> =
+        if connections.connect_to.is_empty() { urls.collect() } else { places.collect() };
+    let address = |host: &str| match host.trim_start_matches('[').trim_end_matches(']') {
+        "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        host => host.parse().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
     };
-    match setting.trim() {
-        "1" => true,
-        "2" => plan.workload.requests.iter().all(|it| it.url.host().is_some_and(loopback)),
-        _ => false,
-    }
+    port_hold(&hosts.into_iter().map(address).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

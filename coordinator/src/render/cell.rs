@@ -81,7 +81,7 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
 }
 
 /// A threshold's figure and limit. Where so few digits would make the two look the same and they are not, all digits.
-pub(super) fn observed_and_limit(row: &ThresholdRow) -> (String, String) {
+pub(crate) fn observed_and_limit(row: &ThresholdRow) -> (String, String) {
     let (limit, Some(observed)) = (row.limit, row.observed) else {
         return (NONE.to_owned(), amount(row.limit, row.unit));
     };

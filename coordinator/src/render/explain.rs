@@ -20,6 +20,7 @@ pub(crate) fn explain(explanation: &Explanation, loads: &[String], color: bool) 
         sends(explanation),
         phases(explanation, loads),
         whole(explanation),
+        conditions(explanation),
         agents(explanation),
         shares(explanation),
         warnings(explanation),
@@ -175,11 +176,13 @@ fn whole(explanation: &Explanation) -> Vec<String> {
     if let Some(reuse) = &explanation.reuse {
         let mut text = format!("after {}", plural(reuse.requests_per_connection, "request"));
         if let Some(opened) = reuse.opened {
-            text.push_str(&format!("; {} opened at least", Count(opened)));
+            text.push_str(&format!("; up to {} opened in all", Count(opened)));
         }
         if let Some(peak) = reuse.peak_per_s {
             text.push_str(&format!("; up to {} opened", rate(peak)));
         }
+        let hold = Nanos(reuse.port_hold_ns);
+        text.push_str(&format!("; the local port of each is free {hold} after its end"));
         rows.push(("closes", text));
     }
     let loss = match explanation.on_loss.as_str() {
@@ -190,6 +193,20 @@ fn whole(explanation: &Explanation) -> Vec<String> {
     let mut lines = vec!["RUN".to_owned()];
     lines.extend(rows.into_iter().map(|(what, text)| format!("{what:<9} {text}")));
     lines
+}
+
+fn conditions(explanation: &Explanation) -> Vec<String> {
+    let thresholds = explanation.thresholds.iter().map(|it| format!("must hold at the end: {it}"));
+    let rules = explanation.stop_when.iter().map(|rule| {
+        let how = if rule.abort { "at once" } else { "and lets requests under way finish" };
+        let after = Nanos(rule.after_ns);
+        format!("stops the run {how}: {} not held over the last {after}", rule.threshold)
+    });
+    let lines: Vec<String> = thresholds.chain(rules).collect();
+    if lines.is_empty() {
+        return lines;
+    }
+    std::iter::once("THRESHOLDS".to_owned()).chain(lines).collect()
 }
 
 fn agents(explanation: &Explanation) -> Vec<String> {
@@ -203,7 +220,8 @@ fn agents(explanation: &Explanation) -> Vec<String> {
         (Lean::Right, "can carry"),
         (Lean::Right, "open files"),
         (Lean::Right, "local ports"),
-        (Lean::Right, "memory"),
+        (Lean::Right, "of them needed"),
+        (Lean::Right, "memory needed"),
         (Lean::Right, "requests"),
         (Lean::Right, "peak rate"),
         (Lean::Right, "sends"),
@@ -223,6 +241,10 @@ fn agents(explanation: &Explanation) -> Vec<String> {
             count(agent.max_connections),
             count(agent.files),
             ports,
+            cell::maybe_count(
+                share
+                    .and_then(|share| Some(share.connections.saturating_add(share.ports_waiting?))),
+            ),
             cell::maybe_bytes(share.map(|share| share.memory_bytes)),
             cell::maybe_count(share.and_then(|share| share.requests)),
             maybe(share.and_then(|share| share.peak_rate_per_s), rate),
@@ -333,3 +355,7 @@ fn bits(bytes_per_second: f64) -> String {
 fn plural(count: u64, one: &str) -> String {
     format!("{} {one}{}", Count(count), if count == 1 { "" } else { "s" })
 }
+
+#[cfg(test)]
+#[path = "explain_tests.rs"]
+mod tests;

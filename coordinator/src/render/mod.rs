@@ -10,7 +10,7 @@ mod section;
 mod table;
 mod text;
 
-pub(crate) use cell::words;
+pub(crate) use cell::{observed_and_limit, words};
 pub(crate) use explain::explain;
 pub use json::json;
 pub use junit::junit;

@@ -1,7 +1,7 @@
 //! The report as text, in a fixed order: what was done and whether to believe it, then the accounts, then the times.
 
 use inrush_common::{
-    report::{Reason, Report, RunOutcome, Verdict, VerdictStatus},
+    report::{AddressRow, Reason, Report, RunOutcome, Verdict, VerdictStatus},
     units::ByteCount,
 };
 
@@ -170,12 +170,25 @@ fn accounts(report: &Report) -> Vec<String> {
             cell::count(connections.peak),
         ),
     ];
+    lines.extend(addresses(&connections.addresses));
     let skew = report.start_skew.map_or_else(
         || cell::NONE.to_owned(),
         |skew| format!("{} ±{}", cell::time(skew.skew_ns), cell::time(skew.bound_ns)),
     );
     lines.push(format!("START SKEW   {skew}"));
     lines
+}
+
+/// Where there is more than one address, what became of the connections to each.
+fn addresses(rows: &[AddressRow]) -> Vec<String> {
+    if rows.len() < 2 {
+        return Vec::new();
+    }
+    let row = |row: &AddressRow| {
+        let (opened, failed) = (cell::count(row.opened), cell::count(row.failed));
+        format!("  to {}: opened {opened}, failed {failed}", row.address)
+    };
+    rows.iter().map(row).collect()
 }
 
 #[cfg(test)]

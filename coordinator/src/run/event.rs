@@ -38,6 +38,8 @@ pub enum Event {
     Stored { now: Instant, agent: AgentName, last: Option<Completion> },
     /// An agent is lost. `heard` is when it was last known to live: that is its time of loss, not when it was noticed.
     Lost { now: Instant, heard: Instant, agent: AgentName, evidence: String },
+    /// A stop rule of the plan is broken.
+    Broken { now: Instant, mode: StopMode, evidence: String },
     /// The user wants it to end.
     Cancel { now: Instant, mode: StopMode },
     /// Time passes.

@@ -15,7 +15,6 @@ use inrush_common::{
     id::{AgentName, Epoch, RunId},
     report::ClockOffset,
     stats::{SHAPE, Snapshot},
-    wire::encode_snapshot,
 };
 use inrush_proto::{
     PROTOCOL_VERSION,
@@ -270,7 +269,7 @@ impl Session {
             Kind::Snapshot(snapshot) => {
                 let snapshot = own_snapshot(agent, snapshot)?;
                 let digest = Digest::from(&snapshot);
-                let payload = encode_snapshot(&snapshot);
+                let payload = digest.encoded.clone();
                 let (run, key) = (snapshot.run, snapshot.key);
                 let written = self.store.begin(Change::Snapshot { run, key, payload }).await?;
                 return Ok(Some(Pending { digest, written }));

@@ -1201,7 +1201,7 @@ pub struct RunUpdate {
     #[prost(bytes = "bytes", tag = "5")]
     pub report_json: ::prost::bytes::Bytes,
 }
-#[derive(Clone, PartialEq, ::prost::Message)]
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct Progress {
     #[prost(uint64, tag = "1")]
     pub elapsed_ns: u64,
@@ -1231,12 +1231,6 @@ pub struct Progress {
     pub agents_lost: u32,
     #[prost(uint64, tag = "12")]
     pub open_connections: u64,
-    /// Names of the phases at work, in the plan's order; empty when the plan has only one.
-    #[prost(string, repeated, tag = "13")]
-    pub phases: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Requests per second that are planned now; unset unless only open phases are at work.
-    #[prost(double, optional, tag = "14")]
-    pub planned_rate: ::core::option::Option<f64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CancelRequest {
@@ -1330,18 +1324,17 @@ pub struct AgentInfo {
     pub offset_ns: ::core::option::Option<i64>,
     #[prost(uint64, tag = "12")]
     pub offset_bound_ns: u64,
-    /// What max_connections is made of: files the process may open for connections, local ports per pair of a source and
-    /// a target address, source addresses.
-    #[prost(uint64, tag = "13")]
-    pub files: u64,
-    #[prost(uint64, tag = "14")]
-    pub ports: u64,
-    #[prost(uint32, tag = "15")]
-    pub sources: u32,
     /// CPU time that a quota allows it, in thousandths of a core; unset: no quota.
-    #[prost(uint64, optional, tag = "16")]
+    #[prost(uint64, optional, tag = "13")]
     pub cpu_quota_millis: ::core::option::Option<u64>,
-    /// Memory it may use; unset: not known.
+    /// What max_connections is made of: files the process may open for connections, local ports per pair of a source and
+    /// a target address, source addresses, and memory in bytes, where it is known.
+    #[prost(uint64, tag = "14")]
+    pub files: u64,
+    #[prost(uint64, tag = "15")]
+    pub ports: u64,
+    #[prost(uint32, tag = "16")]
+    pub sources: u32,
     #[prost(uint64, optional, tag = "17")]
     pub memory_bytes: ::core::option::Option<u64>,
 }

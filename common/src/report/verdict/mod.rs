@@ -18,7 +18,7 @@ use crate::{
 
 use rules::{
     CONNECTIONS_INVALID, CPU_DEGRADED, CPU_SEEN_NS, FINDINGS_SHOWN, LAG_PART, LOCAL_LIMITS_INVALID,
-    START_SKEW_NS, WORKER_LAG_NS, WORKER_LAG_SMALL_NS, WORKER_LAG_TICKS,
+    START_SKEW_NS, THROTTLED, WORKER_LAG_NS, WORKER_LAG_SMALL_NS, WORKER_LAG_TICKS,
 };
 pub use rules::{Rule, rules};
 
@@ -129,6 +129,7 @@ impl Reasons {
             _ => {}
         }
         self.cpu(agent);
+        self.throttled(agent);
         self.worker_lag(agent);
     }
 
@@ -141,6 +142,18 @@ impl Reasons {
                 mean * 100.0
             );
             self.add(Code::AgentCpu, Degraded, Some(agent.facts.name.as_str()), text);
+        }
+    }
+
+    fn throttled(&mut self, agent: &Agent<'_>) {
+        let (throttled, seen) = (agent.throttled_ns(), agent.cpu_seen_ns());
+        if seen >= CPU_SEEN_NS && throttled as f64 > seen as f64 * THROTTLED {
+            let text = format!(
+                "a CPU quota kept its control group from running for {} in {}: times may be its own",
+                Nanos(throttled),
+                Nanos(seen)
+            );
+            self.add(Code::AgentThrottled, Degraded, Some(agent.facts.name.as_str()), text);
         }
     }
 

@@ -14,6 +14,8 @@ pub(super) const CONNECTIONS_INVALID: f64 = 0.95;
 pub(super) const CPU_DEGRADED: f64 = 0.85;
 /// A shorter look at the CPU says nothing.
 pub(super) const CPU_SEEN_NS: u64 = 1_000_000_000;
+/// Part of the time for which a quota may have kept an agent's control group from running.
+pub(super) const THROTTLED: f64 = 0.01;
 /// Lateness of an agent's workers: its 99th percentile degrades, its median may invalidate.
 pub(super) const WORKER_LAG_NS: u64 = 10_000_000;
 /// Lateness of an agent's workers that is small whatever they measure.
@@ -102,6 +104,15 @@ pub fn rules() -> Vec<Rule> {
             &format!(
                 "an agent used {} or more of its workers' CPU, in the mean over at least {}",
                 percent(CPU_DEGRADED),
+                Nanos(CPU_SEEN_NS)
+            ),
+        ),
+        rule(
+            Code::AgentThrottled,
+            Degraded,
+            &format!(
+                "a CPU quota kept an agent's control group from running for more than {} of the time, over at least {}",
+                percent(THROTTLED),
                 Nanos(CPU_SEEN_NS)
             ),
         ),
