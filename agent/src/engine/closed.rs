@@ -308,3 +308,95 @@ impl Traffic {
         self.look_through(phase, now);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use inrush_common::{
+        assign::by_weight,
+        plan::{ConnectionPolicy, Load, Phase, Workload},
+    };
+
+    use super::{super::share::Share, *};
+
+    const LANES: u64 = 24;
+
+    fn share(lanes: Interleave, think_time: ThinkTime) -> (ClosedLoad, Workload) {
+        let second = Duration::from_secs(1);
+        let load = ClosedLoad {
+            profile: ConnectionProfile::constant(LANES, 0).unwrap(),
+            lanes,
+            requests: None,
+            duration: Some(second),
+            think_time,
+        };
+        let phase = Phase {
+            name: "it".to_owned(),
+            measure: true,
+            starts_at: Duration::ZERO,
+            load: Load::Closed(load.clone()),
+        };
+        let workload = Workload {
+            requests: Vec::new(),
+            phases: vec![phase],
+            timeout: second,
+            connect_timeout: second,
+            grace: second,
+            give_up_after: second,
+            connections: ConnectionPolicy::default(),
+            seed: 7,
+        };
+        (load, workload)
+    }
+
+    /// The first pauses of each lane.
+    fn pauses(agents: usize, workers: usize, think: ThinkTime) -> BTreeMap<u64, Vec<Duration>> {
+        let mut found = BTreeMap::new();
+        let counts = by_weight(LANES, &vec![1; agents]);
+        for lanes in Interleave::deal(&counts).unwrap() {
+            let (load, workload) = share(lanes, think);
+            for share in Share::split(&workload, workers) {
+                let mut lanes = Lanes::new(&load, share.part(0), (workload.seed, 0), 0);
+                for lane in 0..u32::try_from(lanes.lanes.len()).unwrap() {
+                    let number = lanes.lanes[lane as usize].number;
+                    let drawn = (0..5).map(|_| lanes.pause(lane)).collect();
+                    assert_eq!(found.insert(number, drawn), None, "a lane is one worker's");
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn a_lane_has_the_same_pauses_whoever_has_the_lane() {
+        let ms = Duration::from_millis;
+        for think in [ThinkTime::Uniform(ms(10), ms(30)), ThinkTime::Exponential(ms(20))] {
+            let alone = pauses(1, 1, think);
+            assert_eq!(alone.len() as u64, LANES);
+            assert_eq!(alone, pauses(1, 5, think));
+            assert_eq!(alone, pauses(7, 2, think));
+            let first: std::collections::BTreeSet<_> = alone.values().map(|it| it[0]).collect();
+            assert_eq!(first.len() as u64, LANES, "each lane has its own");
+            if let ThinkTime::Uniform(from, to) = think {
+                assert!(alone.values().flatten().all(|pause| (from..=to).contains(pause)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_lane_is_on_when_its_profile_says_so() {
+        use inrush_common::schedule::ConnectionStep;
+        let step = |from, to| ConnectionStep { from, to, duration_ns: 100 };
+        let (mut load, workload) = share(Interleave::whole(2), ThinkTime::None);
+        load.profile = ConnectionProfile::steps(vec![step(2, 0), step(0, 0), step(1, 1)]).unwrap();
+        let part = Share::split(&workload, 1)[0].part(0);
+        let mut lanes = Lanes::new(&load, part, (0, 0), 1_000);
+        assert_eq!(lanes.next_turn(1, 1_000), Some(1_000));
+        assert!(lanes.goes_straight_on(1, 1_025) && !lanes.goes_straight_on(1, 1_026));
+        assert_eq!(lanes.next_turn(1, 1_026), None);
+        assert_eq!(lanes.next_turn(0, 1_000), Some(1_000));
+        assert_eq!(lanes.next_turn(0, 1_080), Some(1_200));
+        assert!(lanes.goes_straight_on(0, 9_999));
+    }
+}

@@ -165,6 +165,18 @@ fn a_ramp_starts_as_many_requests_as_its_integral() {
 }
 
 #[test]
+fn a_number_spread_over_a_time_is_started_to_the_last_and_not_in_a_burst() {
+    let arrivals = Arrivals::default();
+    let target = Target::start(arrivals.clone());
+    let profile = RateProfile::spread(37, nanos(SECOND)).unwrap();
+    let start = clock::now();
+    run(job(open(of_profile(profile, 37)), target.addr(), 2)).assert_all_succeeded(37);
+    let came = arrivals.since(start);
+    let early = came.iter().filter(|came| **came < nanos(SECOND) / 2).count();
+    assert!(early <= 19, "{came:?}");
+}
+
+#[test]
 fn one_three_and_seven_agents_start_the_same_requests_at_the_same_times() {
     let load = open_load(300, SECOND, 70);
     for agents in [1, 3, 7_u64] {
