@@ -99,6 +99,7 @@ fn requests_that_waited_for_a_connection_to_be_made_did_not_wait_for_others() {
     assert_eq!(codes(&steady(&load, 4, part, full(500))), []);
 }
 
+/// Workers that stand still let requests pile up, so that the bound is reached when they go on.
 #[test]
 fn a_late_generator_is_not_called_an_overload() {
     let load = open(1_000, 1_000, 4, 500);

@@ -2,7 +2,7 @@
 
 use super::{
     Code, Degraded, Evidence, Reasons, both,
-    rules::{CHANCE, MISSED, MISSED_SECONDS, WAIT_NS, WAIT_PART, WARM_UP_FAILED},
+    rules::{CHANCE, LAG_PART, MISSED, MISSED_SECONDS, WAIT_NS, WAIT_PART, WARM_UP_FAILED},
 };
 use crate::{
     outcome::NotStarted,
@@ -94,8 +94,9 @@ fn wait(report: &Report, evidence: &Evidence<'_>, account: &Account<'_>) -> Opti
     let mut agents = evidence.agents.iter();
     let full = agents.any(|agent| is_full(report, evidence, account, agent));
     let mut worker_lag = evidence.agents.iter().map(|agent| &agent.totals.stats.worker_lag);
-    let on_time = worker_lag
-        .all(|worker_lag| worker_lag.quantile(0.99).is_none_or(|worker_lag| worker_lag < lag / 2));
+    let on_time = worker_lag.all(|worker_lag| {
+        worker_lag.quantile(0.99).is_none_or(|worker_lag| worker_lag < lag / LAG_PART)
+    });
     let waited = full && on_time && lag > WAIT_NS && lag > response_time / WAIT_PART;
     waited.then_some((lag, response_time))
 }

@@ -167,8 +167,8 @@ pub fn rules() -> Vec<Rule> {
             Degraded,
             &format!(
                 "requests of an open phase waited for others to end: an agent had its part of `max_in_flight` in flight, \
-                 p99(schedule_lag) is above {} and above {} of p99(response_time), and p99(worker_lag) is below half of \
-                 it",
+                 p99(schedule_lag) is above {} and above {} of p99(response_time), and no agent's p99(worker_lag) is a quarter \
+                 of it",
                 Nanos(WAIT_NS),
                 percent(1.0 / WAIT_PART as f64)
             ),
