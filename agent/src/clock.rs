@@ -6,7 +6,6 @@ use std::{
 };
 
 pub use inrush_common::units::nanos;
-use rustix::time::{ClockId, clock_gettime};
 
 /// The present on the monotonic clock.
 #[expect(clippy::disallowed_methods, reason = "this is the clock module")]
@@ -27,22 +26,6 @@ pub fn to_monotonic_ns(instant: Instant) -> u64 {
 /// The instant that [`monotonic_ns`] calls `nanos`.
 pub fn at_monotonic_ns(nanos: u64) -> Instant {
     origin() + Duration::from_nanos(nanos)
-}
-
-/// What the kernel's own monotonic clock says at `instant`, in nanoseconds: timers of the kernel are set in it.
-///
-/// The two clocks are read one after the other. Where the thread was held up between the readings they do not belong
-/// together, so the closest of some pairs is taken.
-pub fn kernel_ns(instant: Instant) -> u64 {
-    let readings = (0..16).map(|_| {
-        let (before, kernel, after) = (now(), clock_gettime(ClockId::Monotonic), now());
-        (after - before, before, kernel)
-    });
-    let Some((_, read_at, kernel)) = readings.min_by_key(|(width, ..)| *width) else { return 0 };
-    let kernel = Duration::try_from(kernel).map_or(0, nanos);
-    let (ahead, behind) =
-        (instant.saturating_duration_since(read_at), read_at.saturating_duration_since(instant));
-    kernel.saturating_add(nanos(ahead)).saturating_sub(nanos(behind))
 }
 
 /// A number that differs between two starts of a process on one machine.

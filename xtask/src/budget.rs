@@ -49,7 +49,11 @@ fn worker_instructions(target: SocketAddr, requests: u64, folder: &Path) -> Resu
     command.arg(format!("--callgrind-out-file={}", counts.display()));
     command.arg(own).arg("engine").arg(target.to_string());
     command.args([CONNECTIONS.to_string(), requests.to_string()]).stdin(Stdio::null());
-    cost::run(&mut command)?;
+    let (output, _) = cost::run(&mut command)?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(Failed::new(format!("valgrind: {}: {}", output.status, said.trim())));
+    }
     // Thread 1 is the one that collects what thread 2, the worker, hands in.
     let worker = counts.with_file_name(format!("counts-{requests}-02"));
     let text = fs::read_to_string(&worker).map_err(trying("what valgrind counted"))?;

@@ -115,7 +115,8 @@ impl Load {
         Ok(command)
     }
 
-    /// How many requests a run made, by what it wrote.
+    /// How many requests a run made, by what it wrote. Its exit status is not asked: on a busy machine inrush says that
+    /// its times are not to be believed, but counts all the same.
     ///
     /// # Errors
     /// When that is not what the client writes.

@@ -4,15 +4,11 @@
 
 use std::time::Duration;
 
-use inrush_common::{
-    plan::{ClosedLoad, ThinkTime},
-    schedule::{ConnectionProfile, Interleave, Random},
-};
+use inrush_common::plan::ThinkTime;
 
 use super::{
     alarms::Alarm,
     phase::{Model, Stage},
-    share::Part,
     slots::{Order, Purpose, State},
     traffic::Traffic,
 };
@@ -21,108 +17,6 @@ use crate::clock;
 /// After a failed attempt a lane waits so long, then twice as long each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-
-/// A worker's lanes in one phase.
-#[derive(Debug)]
-pub(super) struct Lanes {
-    lanes: Vec<Lane>,
-    /// How many have not left for good.
-    alive: u64,
-    profile: ConnectionProfile,
-    starts_ns: u64,
-    think_time: ThinkTime,
-    /// What each lane's pauses are drawn from; empty where they are not left to chance.
-    pauses: Vec<Random>,
-}
-
-#[derive(Debug, Clone)]
-struct Lane {
-    /// Among all lanes of the phase, over all agents.
-    number: u64,
-    /// When it goes off, if it is on.
-    off_ns: u64,
-    /// The slot with its connection, while it thinks.
-    slot: Option<usize>,
-    /// When its next request was wanted. `None`: as soon as there is a connection.
-    intended_ns: Option<u64>,
-    /// It waits for the end of its think time.
-    thinks: bool,
-    /// Connection attempts that failed since the last success.
-    failures: u32,
-}
-
-impl Lanes {
-    pub(super) fn new(
-        load: &ClosedLoad,
-        part: Part,
-        (seed, phase): (u64, usize),
-        starts_ns: u64,
-    ) -> Self {
-        let number = |place| lane_number(&load.lanes, place);
-        let lanes: Vec<Lane> = part
-            .lanes()
-            .map(|place| Lane {
-                number: number(place),
-                off_ns: 0,
-                slot: None,
-                intended_ns: None,
-                thinks: false,
-                failures: 0,
-            })
-            .collect();
-        let pauses = match load.think_time {
-            ThinkTime::None | ThinkTime::Fixed(_) => Vec::new(),
-            ThinkTime::Uniform(..) | ThinkTime::Exponential(_) => {
-                let stream = |lane: &Lane| Random::stream(seed, &[phase as u64, lane.number]);
-                lanes.iter().map(stream).collect()
-            }
-        };
-        Self {
-            alive: lanes.len() as u64,
-            lanes,
-            profile: load.profile.clone(),
-            starts_ns,
-            think_time: load.think_time,
-            pauses,
-        }
-    }
-
-    /// How many lanes have not left for good.
-    pub(super) fn alive(&self) -> u64 {
-        self.alive
-    }
-
-    /// Whether a lane sends its next request at once.
-    pub(super) fn goes_straight_on(&self, lane: u32, now_ns: u64) -> bool {
-        now_ns < self.lanes[lane as usize].off_ns && self.think_time == ThinkTime::None
-    }
-
-    /// When the lane has its next turn: now, when it is on, which is noted; later; or never again.
-    fn next_turn(&mut self, lane: u32, now_ns: u64) -> Option<u64> {
-        let lane = &mut self.lanes[lane as usize];
-        let since_start = now_ns.saturating_sub(self.starts_ns);
-        let span = self.profile.lane_from(lane.number, since_start)?;
-        lane.off_ns = self.starts_ns.saturating_add(span.off_ns);
-        Some(self.starts_ns.saturating_add(span.on_ns).max(now_ns))
-    }
-
-    /// The lane's next pause.
-    fn pause(&mut self, lane: u32) -> Duration {
-        let lane = lane as usize;
-        match self.think_time {
-            ThinkTime::None => Duration::ZERO,
-            ThinkTime::Fixed(pause) => pause,
-            ThinkTime::Uniform(from, to) => {
-                from + to.saturating_sub(from).mul_f64(self.pauses[lane].uniform())
-            }
-            ThinkTime::Exponential(mean) => mean.mul_f64(self.pauses[lane].exponential()),
-        }
-    }
-}
-
-fn lane_number(lanes: &Interleave, place: u64) -> u64 {
-    lanes.index(place).expect("a worker has no more lanes than its agent")
-}
 
 impl Traffic {
     /// Sets an alarm for each lane's first turn.

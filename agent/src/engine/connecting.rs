@@ -97,7 +97,6 @@ impl Traffic {
             }
             Err(words) => {
                 self.connect_failed(index, purpose, Unmade::unresolved(&words, now));
-                self.again = true;
             }
         }
     }
@@ -122,7 +121,6 @@ impl Traffic {
                 self.opening.ended(index);
                 let words = format!("{} does not resolve: {words}", lookup.host());
                 self.connect_failed(index, purpose, Unmade::unresolved(&words, now));
-                self.again = true;
             }
         }
     }
@@ -146,7 +144,6 @@ impl Traffic {
                 self.opening.ended(index);
                 self.stats.connections.addresses.failed(address);
                 self.connect_failed(index, purpose, Unmade::new(address, now, &error));
-                self.again = true;
             }
         }
     }
@@ -266,6 +263,8 @@ impl Traffic {
             self.look_through(phase, now);
         }
         self.last_connect_error = Some(text);
+        // Others may wait for a connection still, and nothing else wakes the worker for them.
+        self.again = true;
     }
 
     /// Connections that nobody of this phase needs any more are not opened, and the claims for them are given back.

@@ -15,7 +15,7 @@ use rustix::time::{
 };
 use tokio::io::{Interest, unix::AsyncFd};
 
-use crate::{clock, timeline::Timeline};
+use crate::timeline::Timeline;
 
 /// What is due within so short a time is waited for by looking at the sockets once more: to go to sleep and be woken takes
 /// as long.
@@ -27,8 +27,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 #[derive(Debug)]
 pub(super) struct Pacer {
     timer: AsyncFd<OwnedFd>,
-    /// What the kernel's clock says when the run's timeline says 0, in nanoseconds.
-    origin_ns: u64,
+    timeline: Timeline,
     set_for_ns: Option<u64>,
 }
 
@@ -54,7 +53,7 @@ impl Pacer {
             reason = "the new name is unsafe for files that can be closed behind tokio's back"
         )]
         let timer = AsyncFd::with_interest(timer, Interest::READABLE)?;
-        Ok(Self { timer, origin_ns: clock::kernel_ns(timeline.at(0)), set_for_ns: None })
+        Ok(Self { timer, timeline, set_for_ns: None })
     }
 
     /// Sees to it that the worker is woken at `due_ns`, and not much later.
@@ -86,13 +85,14 @@ impl Pacer {
     }
 
     fn set(&self, due_ns: u64) -> io::Result<()> {
-        let at_ns = self.origin_ns.saturating_add(due_ns);
-        let at = Timespec {
-            tv_sec: (at_ns / SECOND_NS).try_into().unwrap_or(i64::MAX),
-            tv_nsec: (at_ns % SECOND_NS).try_into().unwrap_or(0),
+        // 0 would mean never.
+        let wait_ns = due_ns.saturating_sub(self.timeline.now_ns()).max(1);
+        let wait = Timespec {
+            tv_sec: (wait_ns / SECOND_NS).try_into().unwrap_or(i64::MAX),
+            tv_nsec: (wait_ns % SECOND_NS).try_into().unwrap_or(0),
         };
-        let once = Itimerspec { it_interval: Timespec::default(), it_value: at };
-        timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::ABSTIME, &once)?;
+        let once = Itimerspec { it_interval: Timespec::default(), it_value: wait };
+        timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &once)?;
         Ok(())
     }
 }
@@ -102,6 +102,7 @@ mod tests {
     use std::{future::poll_fn, time::Duration};
 
     use super::*;
+    use crate::clock;
 
     /// Waits as a worker does; how late each instant was noticed.
     async fn lateness(timeline: Timeline, instants: &[u64]) -> Vec<u64> {

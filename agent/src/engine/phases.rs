@@ -19,7 +19,6 @@ pub(super) fn needed_later(phases: &[Phase]) -> Vec<u64> {
     let at_start = |start: &Phase| -> u64 {
         let at = start.starts_ns;
         let on = phases.iter().filter(|it| it.starts_ns <= at && at < it.ends_ns);
-        // One that is over needs none, whatever the plan says.
         on.map(Phase::connections).fold(0, u64::saturating_add)
     };
     let mut needed = vec![0; starts.len() + 1];
@@ -93,6 +92,7 @@ impl Traffic {
     /// The phase is over.
     fn conclude(&mut self, index: usize, reason: NotStarted, at: u64) {
         self.stop_opening_for(index);
+        self.wake_thinkers(index);
         self.settle(index, reason);
         let until_ns = &mut self.stats.phases[index].until_ns;
         *until_ns = at.max(*until_ns);
@@ -127,6 +127,8 @@ impl Traffic {
                 Stage::Ahead => {
                     phase.stage = Stage::Over;
                     self.interrupted = true;
+                    self.settle(index, reason);
+                    continue;
                 }
                 Stage::On | Stage::Ending => {
                     self.interrupted |= !phase.budget.is_all_begun();
@@ -162,9 +164,13 @@ impl Traffic {
     /// Says of every phase at work that it is.
     pub(super) fn mark_time(&mut self, now: u64) {
         for (phase, stats) in self.phases.iter().zip(&mut self.stats.phases) {
-            if matches!(phase.stage, Stage::On | Stage::Ending) {
-                stats.until_ns = stats.until_ns.max(now);
-            }
+            let until_ns = match phase.stage {
+                Stage::Ahead | Stage::Over => continue,
+                // Its end may have come, and the worker has not seen to it yet.
+                Stage::On => now.min(phase.ends_ns),
+                Stage::Ending => now,
+            };
+            stats.until_ns = stats.until_ns.max(until_ns);
         }
     }
 }

@@ -67,7 +67,7 @@ pub(super) struct Traffic {
     /// A stop kept a phase from coming to its own end.
     pub(super) interrupted: bool,
     pub(super) last_connect_error: Option<String>,
-    /// Something failed at once, so that nothing will wake the worker for what comes after it.
+    /// The worker must take another turn, and nothing else will wake it.
     pub(super) again: bool,
 }
 
@@ -147,7 +147,6 @@ impl Traffic {
     /// When the system does not say which connection attempts have ended.
     pub(super) fn turn(&mut self, worker: &Waker, now: Option<u64>) -> io::Result<bool> {
         self.ready.begin_turn(worker);
-        self.again = false;
         if let Some(now) = now {
             self.see_to_alarms(now);
             self.take_due(now);
@@ -161,7 +160,7 @@ impl Traffic {
         }
         let more = self.start_waiting();
         self.open_more()?;
-        Ok(self.ready.end_turn() | more | self.again)
+        Ok(self.ready.end_turn() | more | std::mem::take(&mut self.again))
     }
 
     fn see_to_alarms(&mut self, now: u64) {

@@ -415,7 +415,7 @@ mod tests {
         })
     }
 
-    /// The last interval of two workers that were started at once.
+    /// The last interval of two workers that were started at once, with the sum over all.
     fn run(shared: &Arc<Shared>) -> EngineInterval {
         let (command, commands) = watch::channel(Command::default());
         command.send_modify(|command| {
@@ -431,7 +431,16 @@ mod tests {
         }
         let mut collector = Collector::new(links, (1, 1));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(collector.next()).unwrap()
+        // To print where a worker panicked may take longer than a second.
+        let mut sum = Stats::default();
+        loop {
+            let mut interval = runtime.block_on(collector.next()).unwrap();
+            sum.add_interval(&interval.stats);
+            if interval.completion.is_some() {
+                interval.stats = sum;
+                return interval;
+            }
+        }
     }
 
     #[test]

@@ -89,6 +89,8 @@ enum Progress {
     Idle,
     /// The request is to be sent.
     Begun,
+    /// The socket takes nothing yet: what comes before it does is taken for an answer.
+    Held,
     /// All of it is on the wire, and hyper does not know of it.
     Sent,
     AwaitingHead,
@@ -135,46 +137,53 @@ impl Exchange {
     /// Writes, reads, and comes back with the status code when the whole response is there. Without a request it only
     /// looks whether the connection [is reusable](Self::is_reusable) still.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<u16, Failure>> {
-        if let Place::Here(socket) = &mut self.place {
-            match (&self.progress, &self.request) {
-                (Progress::Begun, Some(request)) => {
-                    let ahead = match request.wire() {
-                        // Nothing has come that nobody asked for, not even the end.
-                        Some(wire) if socket.poll_readable(cx).is_pending() => {
-                            match socket.poll_write(cx, wire) {
-                                Poll::Ready(Ok(bytes)) if bytes == wire.len() => {
-                                    self.progress = Progress::Sent;
-                                    return Poll::Pending;
-                                }
-                                Poll::Ready(Ok(bytes)) => Ahead::Bytes(bytes),
-                                // hyper meets with it too, and says it in its own words.
-                                Poll::Ready(Err(_)) => Ahead::NOTHING,
-                                Poll::Pending => return Poll::Pending,
-                            }
-                        }
-                        _ => Ahead::NOTHING,
-                    };
-                    self.borrow_codec(ahead);
-                }
-                (Progress::Sent, Some(_)) => {
-                    if socket.poll_readable(cx).is_pending() {
-                        return Poll::Pending;
-                    }
-                    self.borrow_codec(Ahead::Whole);
-                    // Mostly all of it is there, and nobody needs to be woken for more.
-                    let glance = self.converse(&mut Context::from_waker(Waker::noop()), true);
-                    if glance.is_ready() {
-                        return glance;
-                    }
-                }
-                // What there is to read on a connection without a request is its end, or nothing anybody asked for.
-                _ => {
-                    self.over |= socket.poll_noise(cx).is_ready();
-                    return Poll::Pending;
-                }
+        if matches!(self.progress, Progress::Begun | Progress::Held) {
+            self.send(cx);
+        } else if let Place::Here(socket) = &mut self.place
+            && matches!(self.progress, Progress::Idle)
+        {
+            // What there is to read is the end, or nothing anybody asked for.
+            self.over |= socket.poll_noise(cx).is_ready();
+        } else if let Place::Here(socket) = &self.place
+            && socket.poll_readable(cx).is_ready()
+        {
+            self.borrow_codec(Ahead::Whole);
+            // Mostly all of it is there, and nobody needs to be woken for more.
+            let glance = self.converse(&mut Context::from_waker(Waker::noop()), true);
+            if glance.is_ready() {
+                return glance;
             }
         }
         self.converse(cx, false)
+    }
+
+    /// Writes the request, or leaves it to hyper.
+    fn send(&mut self, cx: &mut Context<'_>) {
+        let (Place::Here(socket), Some(request)) = (&mut self.place, &self.request) else { return };
+        let fresh = matches!(self.progress, Progress::Begun);
+        let ahead = match request.wire() {
+            // Nothing has come that nobody asked for, not even the end.
+            Some(wire) if !fresh || socket.poll_readable(cx).is_pending() => {
+                match socket.poll_write(cx, wire) {
+                    Poll::Ready(Ok(bytes)) if bytes == wire.len() => {
+                        self.progress = Progress::Sent;
+                        if !fresh && socket.poll_readable(cx).is_ready() {
+                            self.borrow_codec(Ahead::Whole);
+                        }
+                        return;
+                    }
+                    Poll::Ready(Ok(bytes)) => Ahead::Bytes(bytes),
+                    // hyper meets with it too, and says it in its own words.
+                    Poll::Ready(Err(_)) => Ahead::NOTHING,
+                    Poll::Pending => {
+                        self.progress = Progress::Held;
+                        return;
+                    }
+                }
+            }
+            _ => Ahead::NOTHING,
+        };
+        self.borrow_codec(ahead);
     }
 
     /// Puts the socket on a codec, with the request if there is one, of which so much was written already.
@@ -288,9 +297,7 @@ impl Exchange {
     pub(crate) fn stage(&self) -> Stage {
         match self.progress {
             Progress::ReadingBody { .. } => Stage::Body,
-            Progress::Idle | Progress::Begun | Progress::Sent | Progress::AwaitingHead => {
-                Stage::Head
-            }
+            _ => Stage::Head,
         }
     }
 
@@ -340,7 +347,9 @@ fn advance(codec: &mut Codec, progress: &mut Progress, cx: &mut Context<'_>) -> 
     let mut moved = false;
     loop {
         match progress {
-            Progress::Idle | Progress::Begun | Progress::Sent => return Poll::Pending,
+            Progress::Idle | Progress::Begun | Progress::Held | Progress::Sent => {
+                return Poll::Pending;
+            }
             Progress::AwaitingHead => match codec.poll_response(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Err(error)) => return Poll::Ready(Step::Failed(error)),

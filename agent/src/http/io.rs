@@ -17,9 +17,10 @@ use tokio::{
 
 use crate::timeline::Timeline;
 
-/// A connection reads this often, and about so much, before it lets the others have their turn.
-const READS_PER_TURN: u32 = 32;
-const BYTES_PER_TURN: u64 = 512 * 1024;
+/// A connection reads this much before it lets the others have their turn, each read counted with what it costs
+/// however little it brings.
+const BYTES_PER_TURN: usize = 512 << 10;
+const BYTES_OF_A_READ: usize = 16 << 10;
 
 /// What happened to the byte stream itself, whatever HTTP made of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,8 +51,7 @@ pub(crate) struct Meter {
     bytes_out: u64,
     first_read: Option<u64>,
     last_read: u64,
-    reads: u32,
-    read_in_turn: u64,
+    read_in_turn: usize,
     state: StreamState,
     unsent: bool,
 }
@@ -85,10 +85,6 @@ impl Meter {
             (_, true) => Sent::Part,
             (_, false) => Sent::All,
         }
-    }
-
-    fn begin_turn(&mut self) {
-        (self.reads, self.read_in_turn) = (0, 0);
     }
 
     /// A read or a write has failed. The kernel says "broken pipe" where a reset came after an orderly end.
@@ -142,15 +138,14 @@ impl Socket {
 
     /// Ready when there is something to read: the end, an error or a byte, which is lost.
     pub(crate) fn poll_noise(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.meter.begin_turn();
+        self.meter.read_in_turn = 0;
         self.poll_read(cx, &mut ReadBuf::new(&mut [0])).map(drop)
     }
 
     /// Whether the connection has read enough for one turn. hyper passes over any number of interim responses without
     /// coming back: a target that sends them for ever would keep the worker from everything else, timeouts included.
-    fn has_had_its_turn(&mut self) -> bool {
-        self.meter.reads += 1;
-        self.meter.reads > READS_PER_TURN || self.meter.read_in_turn >= BYTES_PER_TURN
+    fn has_had_its_turn(&self) -> bool {
+        self.meter.read_in_turn >= BYTES_PER_TURN
     }
 
     fn read(&mut self, bytes: usize) {
@@ -162,7 +157,6 @@ impl Socket {
         self.meter.last_read = now;
         self.meter.first_read.get_or_insert(now);
         self.meter.bytes_in += bytes as u64;
-        self.meter.read_in_turn += bytes as u64;
     }
 
     /// Books a write of what was `offered`, and tells what HTTP is to know of it.
@@ -210,6 +204,7 @@ impl Socket {
         match Pin::new(&mut self.stream).poll_read(cx, buffer) {
             Poll::Ready(Ok(())) => {
                 let bytes = buffer.filled().len() - before;
+                self.meter.read_in_turn += bytes + BYTES_OF_A_READ;
                 self.read(bytes);
                 if bytes == 0 && self.meter.state == StreamState::WriteFailed {
                     // The write has taken the error: without it, this would look like an orderly end.
@@ -358,7 +353,7 @@ impl Outlet {
         let mut line = self.0.borrow_mut();
         (line.glance, line.drained) = (glance, false);
         if let Some(socket) = &mut line.socket {
-            socket.meter.begin_turn();
+            socket.meter.read_in_turn = 0;
         }
     }
 

@@ -78,7 +78,7 @@ fn a_length_that_is_none_fails_at_once_although_its_head_was_taken() {
 #[test]
 fn a_response_larger_than_any_buffer_leaves_nothing_behind_for_the_next() {
     let target = Target::start(|request: &Received| {
-        let body = if request.number % 2 == 0 { 300_000 } else { 5 };
+        let body = if request.number.is_multiple_of(2) { 300_000 } else { 5 };
         vec![Step::Respond(Response::new(200).body(vec![b'x'; body]))]
     });
     exact(&target, 3);

@@ -51,7 +51,8 @@ fn an_open_run_starts_exactly_the_requests_of_its_schedule() {
             outcome.assert_all_succeeded(1_000);
             assert_eq!(target.counts().requests, 1_000);
             assert!(outcome.took >= SECOND, "the time after the last request is part of the run");
-            assert_eq!(outcome.stats.phases[0].until_ns, nanos(SECOND));
+            let until = outcome.stats.phases[0].until_ns;
+            assert!((nanos(SECOND)..3 * nanos(SECOND)).contains(&until), "{until}");
             let gaps = outcome.stats.phases[0].gaps.count();
             assert!(gaps > 800 && gaps <= 1_000 - workers as u64, "{gaps}");
             assert!(outcome.stats.worker_lag.count() > 1_000, "each start says how late it was");
@@ -165,6 +166,18 @@ fn a_ramp_starts_as_many_requests_as_its_integral() {
 }
 
 #[test]
+fn a_number_spread_over_a_time_is_started_to_the_last_and_not_in_a_burst() {
+    let arrivals = Arrivals::default();
+    let target = Target::start(arrivals.clone());
+    let profile = RateProfile::spread(37, nanos(SECOND)).unwrap();
+    let start = clock::now();
+    run(job(open(of_profile(profile, 37)), target.addr(), 2)).assert_all_succeeded(37);
+    let came = arrivals.since(start);
+    let early = came.iter().filter(|came| **came < nanos(SECOND) / 2).count();
+    assert!(early <= 19, "{came:?}");
+}
+
+#[test]
 fn one_three_and_seven_agents_start_the_same_requests_at_the_same_times() {
     let load = open_load(300, SECOND, 70);
     for agents in [1, 3, 7_u64] {
@@ -203,16 +216,17 @@ fn one_three_and_seven_agents_start_the_same_requests_at_the_same_times() {
 fn independent_arrivals_have_exponential_gaps_and_even_ones_have_not() {
     let distance = |arrivals| {
         let target = Target::hello();
-        let load = OpenLoad { arrivals, ..open_load(100, 3 * SECOND, 100) };
+        // Gaps long against what a busy machine is late by.
+        let load = OpenLoad { arrivals, ..open_load(25, 3 * SECOND, 100) };
         let gaps = against(&target, open(load)).stats.phases.remove(0).gaps;
-        assert!(gaps.count() > 250, "{gaps:?}");
+        assert!(gaps.count() > 60, "{gaps:?}");
         let buckets: Vec<(f64, u64)> =
             gaps.buckets().iter().map(|(gap, count)| (*gap as f64 / 1e9, *count)).collect();
         distance_of_buckets(buckets.into_iter()).unwrap() / critical_distance(gaps.count())
     };
     let (poisson, uniform) = (distance(ArrivalProcess::Poisson), distance(ArrivalProcess::Uniform));
     assert!(poisson < 1.5, "{poisson}");
-    assert!(uniform > 3.0, "{uniform}");
+    assert!(uniform > 2.0, "{uniform}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub use model::{
     RunInfo, RunOutcome, SCHEMA, Skew, SplitByOutcome, Verdict, VerdictStatus,
 };
 pub use rows::{
-    AgentRow, AgentState, Amount, Arrivals, ErrorRow, Gaps, KolmogorovSmirnov, PhaseRow,
-    PlannedRate, RequestRow, SeriesRow, StatusRow, ThresholdRow, ThresholdUnit,
+    AddressRow, AgentRow, AgentState, Amount, Arrivals, ErrorRow, Gaps, KolmogorovSmirnov,
+    PhaseRow, PlannedRate, RequestRow, SeriesRow, StatusRow, ThresholdRow, ThresholdUnit,
 };
 pub use verdict::{Rule, rules};

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentRow, ErrorRow, PhaseRow, RequestRow, SeriesRow, StatusRow, ThresholdRow};
+use super::{
+    AddressRow, AgentRow, ErrorRow, PhaseRow, RequestRow, SeriesRow, StatusRow, ThresholdRow,
+};
 
 /// The value of `schema`.
 pub const SCHEMA: &str = "inrush.report/v1";
@@ -189,6 +191,8 @@ pub enum ReasonCode {
     UnmadeConnections,
     /// An agent's CPU was used up.
     AgentCpu,
+    /// A CPU quota kept an agent from running.
+    AgentThrottled,
     /// An agent's workers ran late.
     WorkerLag,
     /// Agents started far apart.
@@ -274,7 +278,7 @@ pub struct Bytes {
 }
 
 /// Connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connections {
     /// How many the plan wants to have been made: those of the closed model (or its requests, where they are fewer) and
@@ -288,6 +292,8 @@ pub struct Connections {
     pub failed: u64,
     /// Most open at one instant (the agents' own peaks added up).
     pub peak: u64,
+    /// The same by the target's address, in the order of the addresses.
+    pub addresses: Vec<AddressRow>,
 }
 
 /// A distribution by how the requests ended.

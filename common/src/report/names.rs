@@ -64,6 +64,7 @@ names! {
         LocalLimits => "local_limits",
         UnmadeConnections => "unmade_connections",
         AgentCpu => "agent_cpu",
+        AgentThrottled => "agent_throttled",
         WorkerLag => "worker_lag",
         StartSkew => "start_skew",
         Overload => "overload",

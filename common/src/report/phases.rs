@@ -93,6 +93,7 @@ impl Account<'_> {
             name: self.plan.name.clone(),
             measured: self.plan.measure,
             model: model(&self.plan.load),
+            connections: self.plan.load.connections(),
             starts_at_s: self.plan.starts_at.as_secs_f64(),
             planned_duration_s: duration.map(|duration| duration.as_secs_f64()),
             duration_s,

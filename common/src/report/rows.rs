@@ -60,6 +60,8 @@ pub struct PhaseRow {
     pub measured: bool,
     /// Its load model.
     pub model: Model,
+    /// The most connections that it may use at one instant: its connections, or its `max_in_flight`.
+    pub connections: u64,
     /// When it starts, seconds since the start of the run.
     pub starts_at_s: f64,
     /// Planned duration in seconds; null when only a count is planned.
@@ -197,6 +199,8 @@ pub struct AgentRow {
     pub cpu_mean: Option<f64>,
     /// The busiest interval of at least half a second.
     pub cpu_peak: Option<f64>,
+    /// For how long a CPU quota kept its control group from running, in seconds, added up over the cores.
+    pub throttled_s: f64,
     /// Most memory resident.
     pub resident_peak_bytes: Option<u64>,
     /// The coordinator's clock minus its clock; null if never compared.
@@ -307,4 +311,16 @@ pub enum Amount {
     Whole(u64),
     /// A ratio, or a rate.
     Real(f64),
+}
+
+/// Connections to one address of the target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AddressRow {
+    /// `ip:port`; `other` for all those together that are beyond the first 64.
+    pub address: String,
+    /// Connections made.
+    pub opened: u64,
+    /// Attempts that failed.
+    pub failed: u64,
 }

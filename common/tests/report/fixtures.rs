@@ -1,6 +1,9 @@
 //! Runs that never were, with numbers that are the same every time.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::{
+    net::SocketAddr,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use inrush_common::{
     assign::{Offer, split},
@@ -12,7 +15,9 @@ use inrush_common::{
     },
     report::{AgentFacts, ClockOffset, Loss, Report, RunFacts, RunOutcome, build},
     schedule::{ConnectionProfile, Interleave},
-    stats::{Completion, Gauges, Interval, Sample, Snapshot, SnapshotKey, Stats, Totals},
+    stats::{
+        AddressCount, Completion, Gauges, Interval, Sample, Snapshot, SnapshotKey, Stats, Totals,
+    },
     threshold::{self, Known},
 };
 
@@ -214,6 +219,11 @@ impl Script {
             self.random();
         }
         stats.connections.opened = connections;
+        let address = SocketAddr::from(([192, 0, 2, 10], 80));
+        if connections > 0 {
+            let count = AddressCount { opened: connections, failed: 0 };
+            stats.connections.addresses.count(address, count);
+        }
         stats.connections.established = connections;
         stats.connections.peak = run.facts.agents[self.agent].connections;
         for tick in 0..length_ns / 10_000_000 {
@@ -235,6 +245,7 @@ impl Script {
                 cpu_ns: length_ns,
                 cpu_capacity_ns: length_ns * 2,
                 resident_bytes: 40_000_000 + self.seq * 1_000_000,
+                throttled_ns: 0,
             },
             completion: None,
         });
@@ -281,6 +292,11 @@ pub(crate) fn lost_agent() -> Run {
             last.completion = Some(Completion::Finished);
         }
     }
+    let second: SocketAddr = "[2001:db8::10]:80".parse().unwrap();
+    let made = AddressCount { opened: 0, failed: 5 };
+    run.snapshots[3].stats.connections.addresses.count(second, made);
+    run.snapshots[3].stats.connections.failed = 5;
+    run.snapshots[3].gauges.throttled_ns = 3_400_000;
     let limited = &mut run.snapshots[3].stats.phases[0].requests[0];
     limited.started += 5;
     for _ in 0..5 {

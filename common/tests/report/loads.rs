@@ -109,6 +109,7 @@ impl Agent {
                 cpu_ns: length_ns / 2,
                 cpu_capacity_ns: length_ns * 2,
                 resident_bytes: 40_000_000,
+                throttled_ns: 0,
             },
             completion: None,
         });

@@ -50,6 +50,19 @@ pub(super) fn rate(rate: f64) -> String {
     }
 }
 
+/// A number per second that a plan asks for, to the digit.
+pub(super) fn planned_rate(rate: f64) -> String {
+    let whole = count(rate as u64);
+    let rest = format!("{:.6}", rate.fract());
+    let rest = rest.trim_start_matches('0').trim_end_matches('0').trim_end_matches('.');
+    format!("{whole}{rest}/s")
+}
+
+/// A multiple.
+pub(super) fn multiple(multiple: Option<f64>) -> String {
+    multiple.map_or_else(|| NONE.to_owned(), |multiple| format!("{multiple:.2}"))
+}
+
 /// `part` of `whole` in percent. Some is never shown as none, and not all never as all.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
@@ -146,6 +159,12 @@ mod tests {
     fn rates_have_the_digits_that_matter() {
         let texts = [0.0, 0.5, 99.99, 99.999, 999.9, 999.96, 16_287.3].map(rate);
         assert_eq!(texts, ["0.00", "0.50", "99.99", "100.0", "999.9", "1,000", "16,287"]);
+    }
+
+    #[test]
+    fn a_planned_rate_stands_as_it_was_written() {
+        let texts = [0.1, 0.000_001, 1.0, 250.5, 5_000.0, 0.0].map(planned_rate);
+        assert_eq!(texts, ["0.1/s", "0.000001/s", "1/s", "250.5/s", "5,000/s", "0/s"]);
     }
 
     #[test]

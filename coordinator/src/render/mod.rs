@@ -5,6 +5,7 @@ mod cell;
 mod explain;
 mod json;
 mod junit;
+mod load;
 mod section;
 mod table;
 mod text;

@@ -24,17 +24,25 @@ pub(super) fn ledger(report: &Report) -> Vec<String> {
         (Right, "not_started"),
         (Right, "in_flight_at_end"),
     ]);
-    table.row(ledger_row("total", &report.ledger));
+    let all_measured = report.phases.iter().all(|row| row.measured);
+    table.row(ledger_row(if all_measured { "total" } else { "measured" }, &report.ledger));
+    if !all_measured {
+        table.row(ledger_row("all phases", &report.total_ledger));
+    }
     let mut lines = table.lines();
-    let reasons = &report.ledger.not_started_by_reason;
-    if !reasons.is_empty() {
-        let reasons: Vec<String> = reasons
-            .iter()
-            .map(|(reason, count)| format!("{} {}", cell::words(reason), cell::count(*count)))
-            .collect();
-        lines.push(format!("not started: {}", reasons.join(", ")));
+    lines.extend(not_started("not started", &report.ledger));
+    if !all_measured {
+        lines.extend(not_started("not started in all phases", &report.total_ledger));
     }
     lines
+}
+
+fn not_started(what: &str, ledger: &Ledger) -> Option<String> {
+    let reasons = ledger.not_started_by_reason.iter();
+    let reasons: Vec<String> = reasons
+        .map(|(reason, count)| format!("{} {}", cell::words(reason), cell::count(*count)))
+        .collect();
+    (!reasons.is_empty()).then(|| format!("{what}: {}", reasons.join(", ")))
 }
 
 fn ledger_row(name: &str, ledger: &Ledger) -> [String; 8] {
@@ -185,36 +193,6 @@ pub(super) fn requests(report: &Report) -> Vec<String> {
             cell::maybe_time(all.p90_ns),
             cell::maybe_time(all.p99_ns),
             cell::maybe_time(all.max_ns),
-        ]);
-    }
-    table.lines()
-}
-
-/// One line per phase.
-pub(super) fn phases(report: &Report) -> Vec<String> {
-    if report.ledger.started == 0 {
-        return Vec::new();
-    }
-    let mut table = Table::new([
-        (Left, "PHASES (response time, all)"),
-        (Left, "measured"),
-        (Right, "duration"),
-        (Right, "completed"),
-        (Right, "failed"),
-        (Right, "throughput /s"),
-        (Right, "p50"),
-        (Right, "p99"),
-    ]);
-    for row in &report.phases {
-        table.row([
-            cell::words(&row.name),
-            if row.measured { "yes" } else { "no" }.to_owned(),
-            cell::seconds(row.duration_s),
-            cell::count(row.ledger.completed),
-            cell::count(row.ledger.failed),
-            cell::rate(row.rates.throughput),
-            cell::maybe_time(row.response_time.all.p50_ns),
-            cell::maybe_time(row.response_time.all.p99_ns),
         ]);
     }
     table.lines()

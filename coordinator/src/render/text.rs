@@ -1,11 +1,11 @@
 //! The report as text, in a fixed order: what was done and whether to believe it, then the accounts, then the times.
 
 use inrush_common::{
-    report::{Reason, Report, RunOutcome, Verdict, VerdictStatus},
+    report::{AddressRow, Reason, Report, RunOutcome, Verdict, VerdictStatus},
     units::ByteCount,
 };
 
-use super::{cell, section};
+use super::{cell, load, section};
 
 /// The report for a person. With `color`, headings and the verdict carry ANSI colours.
 pub fn text(report: &Report, color: bool) -> String {
@@ -18,7 +18,7 @@ pub fn text(report: &Report, color: bool) -> String {
         section::status(report),
         section::errors(report),
         section::requests(report),
-        section::phases(report),
+        load::phases(report),
         section::agents(report),
         section::thresholds(report),
     ];
@@ -121,13 +121,8 @@ fn began(report: &Report) -> String {
 
 /// The one line that is quoted. It names the model, and when much failed it does not read like a result.
 pub(super) fn headline(report: &Report) -> String {
-    let (ledger, model) = (&report.ledger, report.model.name());
-    let connections = match report.connections.requested {
-        1 => "1 connection".to_owned(),
-        connections => format!("{} connections", cell::count(connections)),
-    };
+    let (ledger, what) = (&report.ledger, load::headline(report));
     let so_far = if report.run.outcome == RunOutcome::Running { " so far" } else { "" };
-    let what = format!("{model} model, {connections}");
     let failed = cell::count(ledger.failed);
     let completed = cell::count(ledger.completed);
     let duration = cell::seconds(report.duration_s);
@@ -146,7 +141,20 @@ pub(super) fn headline(report: &Report) -> String {
         let share = cell::percent(ledger.failed, ledger.completed);
         format!("{share} failed ({failed} of {completed})")
     };
-    format!("{what}: {rate} successful requests/s over {duration}{so_far}, {failed}")
+    // What an open load was to do and did not, for want of answers. Without it the rate reads like that of the plan.
+    let missing =
+        ["dropped", "still_queued"].map(|reason| ledger.not_started_by_reason.get(reason));
+    let missing: u64 = missing.into_iter().flatten().sum();
+    let missing = match missing {
+        0 => String::new(),
+        missing => {
+            let planned = ledger
+                .planned
+                .map_or_else(String::new, |planned| format!(" of {}", cell::count(planned)));
+            format!(", {}{planned} planned not started", cell::count(missing))
+        }
+    };
+    format!("{what}: {rate} successful requests/s over {duration}{so_far}, {failed}{missing}")
 }
 
 fn accounts(report: &Report) -> Vec<String> {
@@ -175,6 +183,7 @@ fn accounts(report: &Report) -> Vec<String> {
             cell::count(connections.peak),
         ),
     ];
+    lines.extend(addresses(&connections.addresses));
     let skew = report.start_skew.map_or_else(
         || cell::NONE.to_owned(),
         |skew| format!("{} ±{}", cell::time(skew.skew_ns), cell::time(skew.bound_ns)),
@@ -183,12 +192,24 @@ fn accounts(report: &Report) -> Vec<String> {
     lines
 }
 
+/// Where there is more than one address, what became of the connections to each.
+fn addresses(rows: &[AddressRow]) -> Vec<String> {
+    if rows.len() < 2 {
+        return Vec::new();
+    }
+    let row = |row: &AddressRow| {
+        let (opened, failed) = (cell::count(row.opened), cell::count(row.failed));
+        format!("  to {}: opened {opened}, failed {failed}", row.address)
+    };
+    rows.iter().map(row).collect()
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
     use inrush_common::report::ReasonCode;
 
-    pub(in crate::render) const REPORTS: [(&str, &str); 7] = [
+    pub(in crate::render) const REPORTS: [(&str, &str); 13] = [
         ("normal", include_str!("../../../common/tests/report/golden/normal.json")),
         ("lost_agent", include_str!("../../../common/tests/report/golden/lost_agent.json")),
         ("empty", include_str!("../../../common/tests/report/golden/empty.json")),
@@ -196,6 +217,12 @@ pub(super) mod tests {
         ("running", include_str!("../../../common/tests/report/golden/running.json")),
         ("cancelled", include_str!("../../../common/tests/report/golden/cancelled.json")),
         ("all_failed", include_str!("../../../common/tests/report/golden/all_failed.json")),
+        ("open_valid", include_str!("../../../common/tests/report/golden/open_valid.json")),
+        ("overload_drop", include_str!("../../../common/tests/report/golden/overload_drop.json")),
+        ("overload_queue", include_str!("../../../common/tests/report/golden/overload_queue.json")),
+        ("warm_up", include_str!("../../../common/tests/report/golden/warm_up.json")),
+        ("poisson", include_str!("../../../common/tests/report/golden/poisson.json")),
+        ("mixed", include_str!("../../../common/tests/report/golden/mixed.json")),
     ];
 
     pub(in crate::render) fn report(name: &str) -> Report {

@@ -1201,7 +1201,7 @@ pub struct RunUpdate {
     #[prost(bytes = "bytes", tag = "5")]
     pub report_json: ::prost::bytes::Bytes,
 }
-#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Progress {
     #[prost(uint64, tag = "1")]
     pub elapsed_ns: u64,
@@ -1231,6 +1231,12 @@ pub struct Progress {
     pub agents_lost: u32,
     #[prost(uint64, tag = "12")]
     pub open_connections: u64,
+    /// Names of the phases at work, in the plan's order; empty when the plan has only one.
+    #[prost(string, repeated, tag = "13")]
+    pub phases: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Requests per second that are planned now; unset unless only open phases are at work.
+    #[prost(double, optional, tag = "14")]
+    pub planned_rate: ::core::option::Option<f64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CancelRequest {

@@ -66,14 +66,13 @@ impl Entry {
         }
     }
 
-    fn frame(&self) -> Frame {
+    fn frame(&self) -> Frame<'_> {
         let started = self.machine.start();
         let elapsed =
             started.map_or(Duration::ZERO, |start| clock::now().saturating_duration_since(start));
         Frame {
             elapsed,
-            planned: self.plan.workload.planned_requests(),
-            duration: self.plan.workload.ends_at(),
+            workload: &self.plan.workload,
             agents: self.shares.len(),
             lost: self.machine.lost(),
         }
