@@ -252,7 +252,8 @@ fn a_connection_that_the_target_closed_while_it_was_idle_costs_no_request() {
 fn a_stop_in_an_overload_accounts_for_what_waits_and_what_was_still_to_come() {
     let target = Target::gated();
     let mut job = job(open(open_load(200, LONG, 4)), target.addr(), 2);
-    job.workload.grace = LONG;
+    // What a worker began before it heard of the stop is not let go, and given up.
+    job.workload.grace = Duration::from_millis(300);
     let planned = job.workload.planned_requests().unwrap();
     let running = crate::support::started(job);
     target.wait_until(LONG, |counts| counts.in_flight == 4).unwrap();
