@@ -121,7 +121,7 @@ impl Traffic {
             let Model::Open(open) = &mut entry.model else { continue };
             while let Some(due_ns) = open.take_due(now) {
                 self.stats.worker_lag.record(now - due_ns);
-                let taken = entry.in_flight + open.waiting.len() as u64;
+                let taken = entry.in_flight + entry.beginning + open.waiting.len() as u64;
                 if open.on_overflow == Overflow::Drop && taken >= open.max_in_flight {
                     entry.budget.skip(&mut self.stats.phases[phase]);
                 } else {
@@ -166,7 +166,8 @@ impl Traffic {
     pub(super) fn begin_waiting(&mut self, index: usize, phase: usize) -> bool {
         let entry = &mut self.phases[phase];
         let Model::Open(open) = &mut entry.model else { return false };
-        let Some(intended_ns) = open.take_waiting(entry.in_flight) else { return false };
+        let taken = entry.in_flight + entry.beginning;
+        let Some(intended_ns) = open.take_waiting(taken) else { return false };
         let now = self.timeline.now_ns();
         self.begin(index, Order { phase, lane: 0, intended_ns }, now);
         true

@@ -14,6 +14,8 @@ pub(super) struct Phase {
     pub(super) budget: Budget,
     /// Requests begun and not ended, those given up included.
     pub(super) in_flight: u64,
+    /// Requests that have a connection and are to be sent in this turn: not in flight yet, and not waiting any more.
+    pub(super) beginning: u64,
     pub(super) stage: Stage,
     pub(super) model: Model,
     pub(super) starts_ns: u64,
@@ -66,6 +68,7 @@ impl Phase {
         Ok(Self {
             budget: Budget::new(part.requests(), ends_ns, workload.requests.len()),
             in_flight: 0,
+            beginning: 0,
             stage: if idle { Stage::Over } else { Stage::Ahead },
             model,
             starts_ns,
@@ -90,13 +93,16 @@ impl Phase {
             Model::Closed(lanes) => lanes.alive > 0,
             Model::Open(open) => open.waits(),
         };
+        if self.in_flight + self.beginning > 0 {
+            return false;
+        }
         match self.stage {
             Stage::Ahead | Stage::Over => false,
-            Stage::Ending => self.in_flight == 0 && !waits,
+            Stage::Ending => !waits,
             Stage::On => match self.model {
                 Model::Closed(_) => {
                     let nobody_left = self.ends_ns == u64::MAX && !waits;
-                    self.in_flight == 0 && (nobody_left || self.budget.is_all_begun())
+                    nobody_left || self.budget.is_all_begun()
                 }
                 // The time after its last request is a part of it too.
                 Model::Open(_) => false,

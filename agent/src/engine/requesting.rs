@@ -20,8 +20,10 @@ use crate::http::{
 impl Traffic {
     /// Hands the next request of a phase to the slot's connection.
     pub(super) fn begin(&mut self, index: usize, order: Order, now: u64) {
-        let kind = self.phases[order.phase].budget.next_kind();
         if let State::Busy(connection) = &mut self.slots.get(index).state {
+            let phase = &mut self.phases[order.phase];
+            phase.beginning += 1;
+            let kind = phase.budget.next_kind();
             connection.used += 1;
             let last = connection.used >= self.requests_per_connection;
             let request = if last { &self.last_requests[kind] } else { &self.requests[kind] };
@@ -41,6 +43,7 @@ impl Traffic {
         if !request.counted {
             if let Poll::Ready(Err(Failure::NotBegun)) = result {
                 let order = request.order;
+                self.phases[order.phase].beginning -= 1;
                 self.begin_elsewhere(index, order);
                 return Poll::Ready(());
             }
@@ -49,6 +52,7 @@ impl Traffic {
             let stats = &mut self.stats.phases[order.phase];
             let phase = &mut self.phases[order.phase];
             request.kind = phase.budget.begin(stats);
+            phase.beginning -= 1;
             phase.in_flight += 1;
             if let Model::Open(open) = &mut phase.model {
                 open.started(order.intended_ns, sent_ns, &mut stats.gaps);
