@@ -133,7 +133,17 @@ impl Traffic {
         (address, source): (SocketAddr, Option<IpAddr>),
         now: u64,
     ) {
-        match Connecting::begin(address, source) {
+        let mut begun = Connecting::begin(address, source);
+        // In turn is not quite evenly: where nearly all ports are in use, another source may have one left.
+        for other in self.route.other_sources(address, source) {
+            match &begun {
+                Err(error) if connect::is_out_of_ports(error) => {
+                    begun = Connecting::begin(address, Some(other));
+                }
+                _ => break,
+            }
+        }
+        match begun {
             Ok(connecting) => {
                 let attempt = Attempt { connecting, address, began_ns: now, purpose };
                 let due = now.saturating_add(self.connect_timeout_ns);

@@ -36,6 +36,16 @@ impl Route {
         pair
     }
 
+    /// The other sources from which an address can be reached.
+    pub(super) fn other_sources(
+        &self,
+        address: SocketAddr,
+        than: Option<IpAddr>,
+    ) -> impl Iterator<Item = IpAddr> {
+        let fits = move |it: &IpAddr| it.is_ipv4() == address.is_ipv4() && Some(*it) != than;
+        self.sources.iter().copied().filter(fits)
+    }
+
     /// A pair for the next attempt when the target's addresses are these now: in turn too, of the families that were used from
     /// the start. `None` when none is of them.
     ///

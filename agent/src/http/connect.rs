@@ -79,6 +79,11 @@ pub(crate) fn was_made(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::ConnectionReset
 }
 
+/// Whether an attempt could not begin because every local port of its source is in use for this target.
+pub(crate) fn is_out_of_ports(error: &io::Error) -> bool {
+    error.raw_os_error().map(Errno::from_raw_os_error) == Some(Errno::ADDRNOTAVAIL)
+}
+
 /// A connect error in words, lower case.
 pub(crate) fn describe(error: &io::Error) -> String {
     let words = match error.raw_os_error().map(Errno::from_raw_os_error) {
@@ -98,6 +103,8 @@ pub(crate) fn describe(error: &io::Error) -> String {
 mod tests {
     use std::net::TcpListener;
 
+    use nix::sys::socket::getsockopt;
+
     use super::*;
 
     #[tokio::test]
@@ -109,6 +116,7 @@ mod tests {
         std::future::poll_fn(|cx| connecting.poll(cx)).await.unwrap();
         let stream = connecting.into_stream();
         assert!(stream.nodelay().unwrap(), "the second write of a request waits for nobody");
+        assert!(getsockopt(&stream, IpBindAddressNoPort).unwrap(), "ports count per target");
         let (_, peer) = listener.accept().unwrap();
         assert_eq!((peer.ip(), peer.port()), (source, stream.local_addr().unwrap().port()));
     }

@@ -85,7 +85,7 @@ pub(crate) async fn serve_and_submit(plan: Plan, target: SocketAddr) -> Ran {
     ran(directory.path(), output(directory.path(), &submit).await)
 }
 
-fn ran(directory: &Path, output: Output) -> Ran {
+pub(crate) fn ran(directory: &Path, output: Output) -> Ran {
     let stderr = String::from_utf8(output.stderr).unwrap();
     let stdout = String::from_utf8(output.stdout).unwrap();
     let report = std::fs::read_to_string(directory.join("report.json"))
@@ -95,15 +95,28 @@ fn ran(directory: &Path, output: Output) -> Ran {
 }
 
 /// The binary that `INRUSH_BIN` names, or the one built along with this test.
-fn command(directory: &Path, arguments: &[&str]) -> Command {
+pub(crate) fn command(directory: &Path, arguments: &[&str]) -> Command {
+    wrapped(&[], directory, arguments)
+}
+
+/// The same, started by another program: the binary and its arguments follow that program's own.
+pub(crate) fn wrapped(wrapper: &[String], directory: &Path, arguments: &[&str]) -> Command {
     let built = env!("CARGO_BIN_EXE_inrush").into();
-    let mut command = Command::new(std::env::var_os("INRUSH_BIN").unwrap_or(built));
+    let binary = std::env::var_os("INRUSH_BIN").unwrap_or(built);
+    let mut command = match wrapper {
+        [] => Command::new(binary),
+        [program, own @ ..] => {
+            let mut command = Command::new(program);
+            command.args(own).arg(binary);
+            command
+        }
+    };
     command.args(arguments).current_dir(directory).stdin(Stdio::null()).kill_on_drop(true);
     command
 }
 
 /// Runs to the end, within [`RUN`].
-async fn output(directory: &Path, arguments: &[&str]) -> Output {
+pub(crate) async fn output(directory: &Path, arguments: &[&str]) -> Output {
     timeout(RUN, command(directory, arguments).output())
         .await
         .unwrap_or_else(|_| panic!("inrush {arguments:?} has not ended within {RUN:?}"))
@@ -111,6 +124,6 @@ async fn output(directory: &Path, arguments: &[&str]) -> Output {
 }
 
 /// Runs until it is dropped; what it says goes to the test's own output.
-fn background(directory: &Path, arguments: &[&str]) -> Child {
+pub(crate) fn background(directory: &Path, arguments: &[&str]) -> Child {
     command(directory, arguments).stdout(Stdio::null()).spawn().unwrap()
 }

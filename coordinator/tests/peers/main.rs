@@ -13,6 +13,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 mod inrush;
+mod limits;
 mod servers;
 
 use serde_json::Value;
