@@ -3,12 +3,15 @@
 //! Load and control share nothing but bounded queues. The engine's workers are threads of their own; the session with
 //! the coordinator runs on another thread, so that load can never starve a heartbeat.
 
+pub mod bounds;
 pub mod capacity;
 pub mod cli;
 pub mod clock;
+pub mod credentials;
 pub mod engine;
 mod http;
 mod identity;
+pub mod join;
 pub mod resolve;
 pub mod selfcheck;
 pub mod session;

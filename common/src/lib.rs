@@ -16,6 +16,7 @@ pub mod assign;
 pub mod capacity;
 pub mod deadlines;
 pub mod id;
+pub mod join;
 pub mod outcome;
 pub mod plan;
 pub mod report;

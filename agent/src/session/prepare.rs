@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::{owned::Owned, state::Fault};
 use crate::{
+    bounds::Bounds,
     capacity::{self, Limits},
     engine::{Engine, Job, connect_first},
     resolve::{reachable_from, resolve},
@@ -32,6 +33,8 @@ pub struct Means {
     pub sources: Vec<IpAddr>,
     /// Limits of machine and operator.
     pub limits: Limits,
+    /// What the operator allows.
+    pub bounds: Bounds,
 }
 
 /// An engine that waits for its start.
@@ -86,7 +89,10 @@ pub(super) async fn prepare(assign: v1::Assign, means: Means) -> Result<Prepared
 async fn reach(workload: Workload, means: &Means) -> Result<Prepared, Unprepared> {
     let unreachable = |error| unprepared(Fault::TargetUnreachable, error);
     let url = &workload.requests[0].url;
+    let forbidden = |error| unprepared(Fault::Forbidden, error);
+    means.bounds.permit_rate(&workload).map_err(forbidden)?;
     let found = resolve(url, RESOLVE_WITHIN).await.map_err(unreachable)?;
+    means.bounds.permit(url.host(), &found).map_err(forbidden)?;
     let addresses = reachable_from(url, found, &means.sources).map_err(unreachable)?;
     build(workload, addresses, means).await
 }
@@ -183,7 +189,7 @@ mod tests {
         let silent = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
         let answers = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let workers = NonZeroUsize::new(2).unwrap();
-        let means = Means { workers, sources: vec![], limits: Limits::read(workers, &[], None) };
+        let means = Means { workers, sources: vec![], limits: Limits::read(workers, &[], None), bounds: Bounds::default() };
         for addresses in [vec![silent, answers], vec![answers, silent]] {
             let mut engine = build(workload(40), addresses, &means).await.unwrap().engine;
             engine.start(clock::now());
