@@ -32,7 +32,10 @@ pub struct Allowed {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Who {
-    Network { address: IpAddr, prefix: u8 },
+    Network {
+        address: IpAddr,
+        prefix: u8,
+    },
     /// In lower case.
     Name(String),
 }
@@ -87,9 +90,8 @@ impl Bounds {
         if self.targets.is_empty() {
             return Ok(());
         }
-        let allowed = |address: &SocketAddr| {
-            self.targets.iter().any(|target| target.covers(host, *address))
-        };
+        let allowed =
+            |address: &SocketAddr| self.targets.iter().any(|target| target.covers(host, *address));
         match addresses.iter().find(|address| !allowed(address)) {
             None => Ok(()),
             Some(address) => Err(Forbidden::Target {

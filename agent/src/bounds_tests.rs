@@ -58,7 +58,8 @@ fn one_address_out_of_bounds_is_enough_and_is_named_with_the_way_there() {
 
 #[test]
 fn what_is_no_target_is_said_with_one_that_is() {
-    for bad in ["", "10.0.0.0/33", "::/129", "a/8", "10.0.0", "lab:x", "lab:70000", "http://lab/", ":80"]
+    for bad in
+        ["", "10.0.0.0/33", "::/129", "a/8", "10.0.0", "lab:x", "lab:70000", "http://lab/", ":80"]
     {
         let error = bad.parse::<Allowed>().unwrap_err();
         assert!(error.contains("such as 10.0.0.0/8"), "{bad:?}: {error}");

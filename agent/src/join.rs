@@ -37,7 +37,9 @@ pub enum NoWay {
         error: NoToken,
     },
     /// The credentials belong to another name.
-    #[error("{file} is {held}'s, not {wanted}'s: start with --name {held}, or join with a token for {wanted}")]
+    #[error(
+        "{file} is {held}'s, not {wanted}'s: start with --name {held}, or join with a token for {wanted}"
+    )]
     Name {
         /// The file.
         file: String,

@@ -11,6 +11,7 @@ use std::{
 
 use http::Uri;
 use hyper_util::rt::TokioIo;
+use inrush_common::join::Fingerprint;
 use rustls::{AlertDescription, CertificateError, ClientConfig};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
@@ -25,7 +26,15 @@ use super::{Keyring, tls};
 #[derive(Debug, Clone)]
 pub struct Way {
     address: String,
-    keyring: Option<Arc<Keyring>>,
+    tls: Tls,
+}
+
+#[derive(Debug, Clone)]
+enum Tls {
+    None,
+    /// Trusts a CA by its fingerprint, and shows nothing.
+    Pinned(Fingerprint),
+    Joined(Arc<Keyring>),
 }
 
 /// Why there is no connection, in words.
@@ -42,12 +51,17 @@ pub enum DialError {
 impl Way {
     /// Without TLS, to `HOST:PORT`.
     pub fn plain(address: impl Into<String>) -> Self {
-        Self { address: address.into(), keyring: None }
+        Self { address: address.into(), tls: Tls::None }
     }
 
-    /// With TLS.
+    /// With TLS, as somebody who has no certificate yet: to join.
+    pub fn pinned(address: impl Into<String>, ca: Fingerprint) -> Self {
+        Self { address: address.into(), tls: Tls::Pinned(ca) }
+    }
+
+    /// With TLS, as the owner of a certificate.
     pub fn secured(address: impl Into<String>, keyring: Arc<Keyring>) -> Self {
-        Self { address: address.into(), keyring: Some(keyring) }
+        Self { address: address.into(), tls: Tls::Joined(keyring) }
     }
 
     /// `HOST:PORT`.
@@ -57,7 +71,10 @@ impl Way {
 
     /// The credentials, if there are any.
     pub fn keyring(&self) -> Option<&Arc<Keyring>> {
-        self.keyring.as_ref()
+        match &self.tls {
+            Tls::Joined(keyring) => Some(keyring),
+            Tls::None | Tls::Pinned(_) => None,
+        }
     }
 
     /// Connects, over an endpoint that `tune` has set up.
@@ -68,37 +85,30 @@ impl Way {
         &self,
         tune: impl FnOnce(Endpoint) -> Endpoint,
     ) -> Result<Channel, DialError> {
-        match &self.keyring {
-            None => open(&self.address, None, tune).await,
-            Some(keyring) => {
-                let config = tls::joined(&keyring.current()).map_err(|error| {
-                    let file = keyring.file().display();
-                    DialError::Useless(format!(
-                        "the credentials in {file} cannot be used ({error}): remove it, and join again with a new token"
-                    ))
-                })?;
-                open(&self.address, Some(config), tune).await
+        let config = match &self.tls {
+            Tls::None => None,
+            Tls::Pinned(ca) => {
+                Some(tls::pinned(*ca).map_err(|error| DialError::Failed(error.to_string()))?)
             }
-        }
+            Tls::Joined(keyring) => Some(tls::joined(&keyring.current()).map_err(|error| {
+                let file = keyring.file().display();
+                DialError::Useless(format!(
+                    "the credentials in {file} cannot be used ({error}): remove it, and join again with a new token"
+                ))
+            })?),
+        };
+        let scheme = if config.is_some() { "https" } else { "http" };
+        let endpoint = Endpoint::from_shared(format!("{scheme}://{}", self.address));
+        let endpoint = tune(endpoint.map_err(|error| DialError::Failed(error.to_string()))?);
+        let connected = match config {
+            None => endpoint.connect().await,
+            Some(config) => {
+                endpoint.connect_with_connector(Dialler { config: Arc::new(config) }).await
+            }
+        };
+        connected
+            .map_err(|error| in_words(&error).unwrap_or_else(|| DialError::Failed(root(&error))))
     }
-}
-
-/// Connects to `address`, without TLS or with it.
-pub(super) async fn open(
-    address: &str,
-    config: Option<ClientConfig>,
-    tune: impl FnOnce(Endpoint) -> Endpoint,
-) -> Result<Channel, DialError> {
-    let scheme = if config.is_some() { "https" } else { "http" };
-    let endpoint = Endpoint::from_shared(format!("{scheme}://{address}"));
-    let endpoint = tune(endpoint.map_err(|error| DialError::Failed(error.to_string()))?);
-    let connected = match config {
-        None => endpoint.connect().await,
-        Some(config) => {
-            endpoint.connect_with_connector(Dialler { config: Arc::new(config) }).await
-        }
-    };
-    connected.map_err(|error| in_words(&error).unwrap_or_else(|| DialError::Failed(root(&error))))
 }
 
 /// What TLS has to say of a failure, if it was TLS that failed.

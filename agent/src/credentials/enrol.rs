@@ -14,9 +14,10 @@ use tokio::time::timeout;
 use tonic::{Status, transport::Endpoint};
 
 use super::{
-    Credentials, DialError, InvalidKey, KeyPair, Keyring, Vault, VaultError, Way, dial, fingerprint,
-    in_words, tls,
+    Credentials, DialError, InvalidKey, KeyPair, Keyring, Vault, VaultError, Way, fingerprint,
+    in_words,
 };
+use crate::clock;
 
 /// For a connection, and again for an answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -49,7 +50,9 @@ pub enum JoinError {
         words: String,
     },
     /// It answers something else.
-    #[error("the coordinator at {address} answered with {what}: run the same version of Inrush on both sides")]
+    #[error(
+        "the coordinator at {address} answered with {what}: run the same version of Inrush on both sides"
+    )]
     Answer {
         /// Where.
         address: String,
@@ -77,10 +80,9 @@ pub async fn join(
     vault: &Vault,
 ) -> Result<Keyring, JoinError> {
     let dial = |error| JoinError::Dial { address: address.to_owned(), error };
-    let unusable = |error: rustls::Error| dial(DialError::Failed(error.to_string()));
-    let config = tls::pinned(token.ca).map_err(unusable)?;
     let late = || DialError::Failed(format!("no answer within {} s", ANSWER_WITHIN.as_secs()));
-    let channel = timeout(ANSWER_WITHIN, dial::open(address, Some(config), tune)).await;
+    let way = Way::pinned(address, token.ca);
+    let channel = timeout(ANSWER_WITHIN, way.connect(tune)).await;
     let channel = channel.unwrap_or_else(|_| Err(late())).map_err(dial)?;
     let key = KeyPair::generate()?;
     let request = v1::JoinRequest {
@@ -148,7 +150,7 @@ fn credentials(
     key: KeyPair,
 ) -> Result<Credentials, JoinError> {
     let wrong = |what| JoinError::Answer { address: address.to_owned(), what };
-    let v1::Certificate { certificate, ca, name, .. } = answer;
+    let v1::Certificate { certificate, ca, name, valid_for_s } = answer;
     if certificate.is_empty() || ca.is_empty() {
         return Err(wrong("no certificate"));
     }
@@ -159,5 +161,6 @@ fn credentials(
         certificate: certificate.to_vec().into(),
         key: key.private,
         token: None,
+        renew_at_s: clock::wall_s().saturating_add(valid_for_s / 3 * 2),
     })
 }

@@ -23,6 +23,8 @@ use inrush_common::{
 use ring::digest::{SHA256, digest};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 
+use crate::clock;
+
 pub use self::{
     dial::{DialError, Way, in_words},
     enrol::JoinError,
@@ -47,6 +49,16 @@ pub struct Credentials {
     pub key: PrivatePkcs8KeyDer<'static>,
     /// The digest of the token they were had with, so that it is not tried again.
     pub token: Option<Fingerprint>,
+    /// When to ask for others, in seconds since the Unix epoch by this machine's clock. For who has no better word from
+    /// the coordinator.
+    pub renew_at_s: u64,
+}
+
+impl Credentials {
+    /// Whether they should be renewed by now.
+    pub fn is_old(&self) -> bool {
+        clock::wall_s() >= self.renew_at_s
+    }
 }
 
 /// Credentials and the file they are kept in. Renewed in place: what dials next uses the new ones.

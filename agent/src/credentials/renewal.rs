@@ -23,7 +23,10 @@ impl Renewal {
             loop {
                 match enrol::renew(&way, &keyring).await {
                     Ok(()) => {
-                        tracing::info!("the certificate was renewed, and is in {}", keyring.file().display());
+                        tracing::info!(
+                            "the certificate was renewed, and is in {}",
+                            keyring.file().display()
+                        );
                         return;
                     }
                     Err(error @ JoinError::Dial { error: DialError::Useless(_), .. }) => {

@@ -19,6 +19,7 @@ use super::Credentials;
 
 /// What a file of credentials says before its blocks.
 const TOKEN_LINE: &str = "joined with ";
+const RENEW_LINE: &str = "renew at ";
 
 /// Why credentials cannot be kept or found.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +35,9 @@ pub enum VaultError {
         error: io::Error,
     },
     /// Others could have read the key.
-    #[error("{path} can be read by others (mode {mode:o}): chmod 600 it, and join again if somebody else may have used it")]
+    #[error(
+        "{path} can be read by others (mode {mode:o}): chmod 600 it, and join again if somebody else may have used it"
+    )]
     Exposed {
         /// Which file.
         path: String,
@@ -86,8 +89,10 @@ impl Vault {
 
     fn folder(&self, coordinator: &str) -> PathBuf {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
-        let name: String =
-            coordinator.chars().map(|c| if plain(c) { c.to_ascii_lowercase() } else { '_' }).collect();
+        let name: String = coordinator
+            .chars()
+            .map(|c| if plain(c) { c.to_ascii_lowercase() } else { '_' })
+            .collect();
         self.dir.join(name)
     }
 
@@ -160,6 +165,7 @@ pub(super) fn write(file: &Path, credentials: &Credentials) -> Result<(), VaultE
     if let Some(token) = credentials.token {
         text.push_str(&format!("{TOKEN_LINE}{token}\n"));
     }
+    text.push_str(&format!("{RENEW_LINE}{}\n", credentials.renew_at_s));
     for (label, der) in [
         ("CERTIFICATE", credentials.certificate.as_ref()),
         ("CERTIFICATE", credentials.ca.as_ref()),
@@ -219,8 +225,10 @@ fn read(file: &Path, role: Role, name: AgentName) -> Result<Option<Credentials>,
     };
     let key = PrivatePkcs8KeyDer::from_pem_slice(text.as_bytes())
         .map_err(|_| damaged("it has no private key"))?;
-    let token = text.lines().next().and_then(|line| digest(line.strip_prefix(TOKEN_LINE)?));
-    Ok(Some(Credentials { role, name, ca, certificate, key, token }))
+    let token = text.lines().find_map(|line| digest(line.strip_prefix(TOKEN_LINE)?));
+    let renew_at_s = text.lines().find_map(|line| line.strip_prefix(RENEW_LINE)?.parse().ok());
+    let renew_at_s = renew_at_s.unwrap_or(0);
+    Ok(Some(Credentials { role, name, ca, certificate, key, token, renew_at_s }))
 }
 
 /// A digest as it is printed.
@@ -259,6 +267,7 @@ mod tests {
             certificate: vec![2; 100].into(),
             key: vec![3; 48].into(),
             token: Some(Fingerprint([0xab; 32])),
+            renew_at_s: 1_234,
         }
     }
 
@@ -276,7 +285,7 @@ mod tests {
         assert_eq!(at, file);
         assert_eq!((found.ca, found.certificate), (written.ca, written.certificate));
         assert_eq!(found.key, written.key);
-        assert_eq!(found.token, written.token);
+        assert_eq!((found.token, found.renew_at_s), (written.token, 1_234));
         assert!(vault.agent("127.0.0.1:7070", None, &lab1).unwrap().is_none());
 
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();

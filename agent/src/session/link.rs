@@ -126,7 +126,10 @@ impl Link {
                 }
                 State::Dialling(dialling) => match dialling.await {
                     Ok((stream, welcome)) => {
-                        tracing::info!("connected to the coordinator at {}", self.coordinator.address());
+                        tracing::info!(
+                            "connected to the coordinator at {}",
+                            self.coordinator.address()
+                        );
                         self.renewal = welcome.renew_in_s.and_then(|seconds| {
                             Renewal::plan(&self.coordinator, Duration::from_secs(seconds))
                         });
@@ -189,7 +192,10 @@ impl Link {
 
     /// Lets go of the stream, for the reason given. The next [`event`](Self::event) gets another one.
     pub(super) fn cut(&mut self, why: &str) {
-        tracing::warn!("lost the coordinator at {}: {why}; connecting again", self.coordinator.address());
+        tracing::warn!(
+            "lost the coordinator at {}: {why}; connecting again",
+            self.coordinator.address()
+        );
         self.state = State::Waiting(clock::now() + self.next_wait());
     }
 

@@ -189,7 +189,12 @@ mod tests {
         let silent = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
         let answers = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let workers = NonZeroUsize::new(2).unwrap();
-        let means = Means { workers, sources: vec![], limits: Limits::read(workers, &[], None), bounds: Bounds::default() };
+        let means = Means {
+            workers,
+            sources: vec![],
+            limits: Limits::read(workers, &[], None),
+            bounds: Bounds::default(),
+        };
         for addresses in [vec![silent, answers], vec![answers, silent]] {
             let mut engine = build(workload(40), addresses, &means).await.unwrap().engine;
             engine.start(clock::now());

@@ -10,9 +10,9 @@ use std::{future::Future, net::SocketAddr, num::NonZeroUsize, time::Duration};
 
 use inrush_agent::{
     bounds::Bounds,
-    credentials::Way,
     capacity::Limits,
     clock,
+    credentials::Way,
     session::{self, Config, Means, SessionError},
 };
 use inrush_common::{

@@ -43,7 +43,9 @@ pub struct Authority {
 
 impl fmt::Debug for Authority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Authority").field("fingerprint", &self.fingerprint()).finish_non_exhaustive()
+        f.debug_struct("Authority")
+            .field("fingerprint", &self.fingerprint())
+            .finish_non_exhaustive()
     }
 }
 

@@ -64,10 +64,14 @@ pub enum Refused {
     #[error("the join token has expired: get another one from `inrush certs token`")]
     Expired,
     /// Used before.
-    #[error("the join token was used before, and is good for once only: get another one from `inrush certs token`")]
+    #[error(
+        "the join token was used before, and is good for once only: get another one from `inrush certs token`"
+    )]
     Used,
     /// For another name.
-    #[error("the join token is for {token}, not for {asked}: leave the name away, or get a token for {asked}")]
+    #[error(
+        "the join token is for {token}, not for {asked}: leave the name away, or get a token for {asked}"
+    )]
     Name {
         /// Whose it is.
         token: String,
@@ -80,7 +84,9 @@ pub enum Refused {
     )]
     Taken(String),
     /// Not a public key.
-    #[error("the public key is no uncompressed point on P-256: run the same version of Inrush on both sides")]
+    #[error(
+        "the public key is no uncompressed point on P-256: run the same version of Inrush on both sides"
+    )]
     Key,
 }
 
@@ -96,8 +102,9 @@ impl From<Refused> for CertsError {
     }
 }
 
-fn io_error<'a>(doing: &'static str, path: &'a std::path::Path) -> impl Fn(io::Error) -> CertsError + 'a {
-    move |error| {
-        CertsError::Io { doing, path: path.display().to_string(), error: Arc::new(error) }
-    }
+fn io_error<'a>(
+    doing: &'static str,
+    path: &'a std::path::Path,
+) -> impl Fn(io::Error) -> CertsError + 'a {
+    move |error| CertsError::Io { doing, path: path.display().to_string(), error: Arc::new(error) }
 }

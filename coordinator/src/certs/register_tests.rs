@@ -111,8 +111,7 @@ fn a_token_for_anybody_does_not_make_its_holder_somebody_else() {
     assert_eq!(bench.admit(&meant, None, bench.now).as_deref(), Ok("lab1"));
     // A name whose certificates have expired is free.
     let later = bench.now + crate::certs::LIFETIME;
-    let grant =
-        Grant { role: Role::Agent, name: None, expires_in: HOUR, made_by: None };
+    let grant = Grant { role: Role::Agent, name: None, expires_in: HOUR, made_by: None };
     let token = bench.register().invite(&grant, later).unwrap();
     assert_eq!(bench.admit(&token, Some("lab1"), later).as_deref(), Ok("lab1"));
 }

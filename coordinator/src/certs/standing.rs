@@ -33,6 +33,8 @@ pub struct Standing {
     pub name: AgentName,
     /// How long it is still good, as of the handshake.
     pub good_for: Duration,
+    /// When it should be renewed: once a third of its life is left.
+    pub renew_in: Duration,
     /// Cancelled when it is revoked.
     pub revoked: CancellationToken,
 }
@@ -75,14 +77,20 @@ impl Standings {
         let entry = self.ask(move |register| register.find(shown)).await?;
         let again = "join again with a new token from `inrush certs token`";
         let Some(entry) = entry else {
-            return Ok(Err(format!("this certificate is not in the coordinator's register: {again}")));
+            return Ok(Err(format!(
+                "this certificate is not in the coordinator's register: {again}"
+            )));
         };
         let (now, name, role) = (clock::wall(), entry.name.clone(), entry.role);
         Ok(match entry.state(now) {
             State::Valid => {
-                let end = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(entry.expires_at_s);
+                let end =
+                    std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(entry.expires_at_s);
                 let good_for = end.duration_since(now).unwrap_or_default();
-                Ok(Standing { role, name, good_for, revoked })
+                let life =
+                    Duration::from_secs(entry.expires_at_s.saturating_sub(entry.issued_at_s));
+                let renew_in = good_for.saturating_sub(life / 3);
+                Ok(Standing { role, name, good_for, renew_in, revoked })
             }
             State::Expired => Err(format!("the certificate of {name} has expired: {again}")),
             State::Revoked => Err(revoked_words(&name)),
@@ -179,5 +187,7 @@ impl Standings {
 
 /// What the owner of a revoked certificate hears.
 pub(crate) fn revoked_words(name: &AgentName) -> String {
-    format!("the certificate of {name} was revoked: ask the operator of this coordinator for a new token")
+    format!(
+        "the certificate of {name} was revoked: ask the operator of this coordinator for a new token"
+    )
 }

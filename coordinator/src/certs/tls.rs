@@ -23,12 +23,9 @@ impl Authority {
         let provider = Arc::new(ring::default_provider());
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate().clone()).map_err(|error| cannot(&error))?;
-        let clients = WebPkiClientVerifier::builder_with_provider(
-            Arc::new(roots),
-            Arc::clone(&provider),
-        );
         let clients =
-            clients.allow_unauthenticated().build().map_err(|error| cannot(&error))?;
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+        let clients = clients.allow_unauthenticated().build().map_err(|error| cannot(&error))?;
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13])
             .map_err(|error| cannot(&error))?

@@ -1,7 +1,9 @@
 //! The command line: arguments in, one command run, an exit status out.
 
 mod args;
+mod certs;
 mod check;
+mod connect;
 mod console;
 mod deliver;
 mod demo;
@@ -102,6 +104,7 @@ async fn command(cli: &Cli, console: &mut Console<'_>) -> Result<ExitStatus, Cli
         Command::Report(args) => report::report(args, console).await,
         Command::Check(args) => check::check(args, console),
         Command::Init(args) => check::init(args, console),
+        Command::Certs(command) => certs::certs(command, console).await,
         Command::Target(args) => target::target(args, console).await,
     }
 }

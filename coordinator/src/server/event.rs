@@ -62,8 +62,8 @@ pub(super) struct Hello {
     pub(super) link: Link,
     /// The run it holds, and whether it has a share of it.
     pub(super) holds: Option<(RunId, bool)>,
-    /// How long its certificate is still good; `None`: there is no TLS.
-    pub(super) good_for: Option<Duration>,
+    /// When its certificate should be renewed; `None`: there is no TLS.
+    pub(super) renew_in: Option<Duration>,
 }
 
 /// Puts a question to the driver and waits for the answer.

@@ -169,8 +169,9 @@ mod tests {
         let lobby = Lobby::new();
         let modest = lobby.enter(address(100));
         let greedy: Vec<_> = (0..OF_ONE_ADDRESS).map(|_| lobby.enter(address(1))).collect();
-        let others: Vec<_> =
-            (0..IN_ALL - OF_ONE_ADDRESS).map(|at| lobby.enter(address(2 + (at % 90) as u8))).collect();
+        let others: Vec<_> = (0..IN_ALL - OF_ONE_ADDRESS)
+            .map(|at| lobby.enter(address(2 + (at % 90) as u8)))
+            .collect();
         assert!(greedy[0].crowded_out.is_cancelled());
         assert!(!modest.crowded_out.is_cancelled());
         assert!(others.iter().all(|visit| !visit.crowded_out.is_cancelled()));

@@ -56,11 +56,9 @@ impl Peer {
             Who::Known(standing) if standing.revoked.is_cancelled() => {
                 Err(Refusal::Revoked(standing.name.clone()))
             }
-            Who::Known(standing) if standing.role != role => Err(Refusal::Role {
-                name: standing.name.clone(),
-                is: standing.role,
-                needs: role,
-            }),
+            Who::Known(standing) if standing.role != role => {
+                Err(Refusal::Role { name: standing.name.clone(), is: standing.role, needs: role })
+            }
             Who::Known(_) => Ok(()),
         }
     }

@@ -178,7 +178,9 @@ pub enum Refusal {
     #[error("{}", revoked_words(.0))]
     Revoked(AgentName),
     /// A certificate of the wrong kind.
-    #[error("the certificate of {name} is for {is}s, and this call is for {needs}s: join with a token of the role {needs}")]
+    #[error(
+        "the certificate of {name} is for {is}s, and this call is for {needs}s: join with a token of the role {needs}"
+    )]
     Role {
         /// Whose.
         name: AgentName,
@@ -188,7 +190,9 @@ pub enum Refusal {
         needs: Role,
     },
     /// A hello in another's name.
-    #[error("the certificate is {certified}'s, and the agent calls itself {called}: start it with --name {certified}")]
+    #[error(
+        "the certificate is {certified}'s, and the agent calls itself {called}: start it with --name {certified}"
+    )]
     NotItsName {
         /// Whose the certificate is.
         certified: AgentName,

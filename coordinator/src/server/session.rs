@@ -170,8 +170,8 @@ impl Session {
             vitals: Arc::clone(&vitals),
         };
         let link = Link { id: self.link, out: self.out.clone(), end: self.end.clone() };
-        let good_for = self.standing.as_ref().map(|standing| standing.good_for);
-        let hello = Box::new(Hello { identity, vitals, link, holds, good_for });
+        let renew_in = self.standing.as_ref().map(|standing| standing.renew_in);
+        let hello = Box::new(Hello { identity, vitals, link, holds, renew_in });
         ask(&self.events, |reply| Event::Hello { hello, reply }).await??;
         Ok(agent)
     }

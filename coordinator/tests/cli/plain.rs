@@ -7,9 +7,9 @@ use crate::{
     support::folder,
 };
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "demo", "run", "serve", "agent", "submit", "agents", "runs", "watch", "cancel", "report",
-    "check", "init", "target",
+    "check", "init", "target", "certs",
 ];
 
 #[tokio::test]

@@ -12,7 +12,6 @@ use inrush_proto::v1::{self, coordinator_message::Kind};
 use super::{super::event::Hello, Driver};
 use crate::{
     aggregate::Digest,
-    certs::LIFETIME,
     clock,
     registry::Work,
     run::{Event, NotReadyKind, StopMode},
@@ -26,14 +25,9 @@ const LEFTOVER_WITHIN: Duration = Duration::from_secs(15);
 /// A start farther from the agreed one than an hour is a clock gone wrong: the figure says enough.
 const LATEST_START_NS: i64 = 3_600_000_000_000;
 
-/// When to renew a certificate that is good for so long: once a third of its life is left.
-fn renew_in_s(good_for: Duration) -> u64 {
-    good_for.saturating_sub(LIFETIME / 3).as_secs()
-}
-
 impl Driver {
     pub(super) async fn hello(&mut self, hello: Hello) -> Result<(), Refusal> {
-        let Hello { identity, vitals, link, holds, good_for } = hello;
+        let Hello { identity, vitals, link, holds, renew_in } = hello;
         let name = identity.name.clone();
         let (now, now_ns) = (clock::now(), clock::monotonic_ns());
         self.registry.admit(identity, vitals, link, now, now_ns)?;
@@ -41,7 +35,7 @@ impl Driver {
             lease_ns: clock::nanos(self.config.lease),
             heartbeat_ns: clock::nanos(self.config.heartbeat),
             forget_run: matches!(holds, Some((_, false))),
-            renew_in_s: good_for.map(renew_in_s),
+            renew_in_s: renew_in.map(|renew_in| renew_in.as_secs()),
         };
         self.registry.send(&name, Kind::Welcome(welcome));
         self.resume(&name, holds, now).await;
