@@ -81,12 +81,12 @@ pub enum Forbidden {
 }
 
 impl Bounds {
-    /// Whether load may go to these addresses. `host` is the name that was resolved to them; none, if they were written
-    /// as addresses or a name was given for another one.
+    /// Whether load may go to these addresses. `host` is what was resolved to them: the name that is connected to, which
+    /// with `connect_to` is not that of the URL. It may be an address.
     ///
     /// # Errors
     /// With the first address that is not allowed: one is enough to refuse, for connections are spread over all.
-    pub fn permit(&self, host: Option<&str>, addresses: &[SocketAddr]) -> Result<(), Forbidden> {
+    pub fn permit(&self, host: &str, addresses: &[SocketAddr]) -> Result<(), Forbidden> {
         if self.targets.is_empty() {
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl Bounds {
             None => Ok(()),
             Some(address) => Err(Forbidden::Target {
                 address: *address,
-                host: host.filter(|host| !is_literal(host)).map(str::to_owned),
+                host: Some(host.to_owned()).filter(|host| host.parse::<IpAddr>().is_err()),
                 allowed: self.targets.iter().map(Allowed::to_string).collect::<Vec<_>>().join(", "),
             }),
         }
@@ -148,18 +148,13 @@ fn peak_of_closed(load: &ClosedLoad) -> Option<f64> {
 }
 
 impl Allowed {
-    fn covers(&self, host: Option<&str>, address: SocketAddr) -> bool {
+    fn covers(&self, host: &str, address: SocketAddr) -> bool {
         let here = match &self.who {
             Who::Network { address: network, prefix } => contains(*network, *prefix, address.ip()),
-            Who::Name(name) => host.is_some_and(|host| is_named(host, name)),
+            Who::Name(name) => is_named(host, name),
         };
         here && self.port.is_none_or(|port| port == address.port())
     }
-}
-
-/// Whether a URL's host is an address and no name.
-fn is_literal(host: &str) -> bool {
-    host.starts_with('[') || host.parse::<IpAddr>().is_ok()
 }
 
 /// A trailing dot only says that a name is whole.

@@ -24,7 +24,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     bounds::{Allowed, Bounds},
-    capacity::{BadSource, Limits, check_source, raise_file_limit},
+    capacity::{BadSource, Limits, check_source, raise_file_limit, usable_cpus},
     clock,
     credentials::{JoinError, Vault, Way, default_state_dir},
     identity,
@@ -65,7 +65,7 @@ pub struct AgentArgs {
     #[arg(long = "source-ip", value_name = "IP", value_delimiter = ',')]
     pub source_ips: Vec<IpAddr>,
 
-    /// Worker threads [default: one per core]
+    /// Worker threads [default: one per CPU that this process may use, by its CPU set and quota]
     #[arg(long, value_name = "N", value_parser = parse_workers)]
     pub workers: Option<NonZeroUsize>,
 
@@ -189,6 +189,9 @@ fn serve(args: AgentArgs) -> Result<(), AgentError> {
         machine.workers,
         machine.max_connections()
     );
+    if let Some(millis) = machine.cpu_quota_millis {
+        tracing::info!("a quota allows {:.2} CPU", millis as f64 / 1_000.0);
+    }
     let end = runtime.block_on(async {
         let interrupts = interrupts(parent_decides).map_err(AgentError::Start)?;
         Ok(session::run(config, interrupts).await?)
@@ -214,8 +217,7 @@ fn configure(args: AgentArgs, coordinator: Way, name: AgentName) -> Result<Confi
     let mut sources = args.source_ips;
     sources.sort();
     sources.dedup();
-    let workers =
-        args.workers.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    let workers = args.workers.unwrap_or_else(usable_cpus);
     raise_file_limit();
     let limits = Limits::read(workers, &sources, args.max_connections);
     Ok(Config {

@@ -5,6 +5,7 @@
 
 pub mod bounds;
 pub mod capacity;
+pub mod cgroup;
 pub mod cli;
 pub mod clock;
 pub mod credentials;
@@ -12,7 +13,10 @@ pub mod engine;
 mod http;
 mod identity;
 pub mod join;
+pub mod kernel;
 pub mod resolve;
 pub mod selfcheck;
 pub mod session;
 mod timeline;
+
+pub use http::request::request_bytes;

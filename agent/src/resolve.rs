@@ -1,14 +1,75 @@
-//! From a workload's URL to the addresses of its target.
+//! From a workload to the addresses of its target.
 
 use std::{
-    io,
+    fmt, io,
     net::{IpAddr, SocketAddr},
     time::Duration,
 };
 
 use http::Uri;
-use inrush_common::{outcome::ErrorClass, units::Nanos};
+use inrush_common::{outcome::ErrorClass, plan::Workload, units::Nanos};
 use tokio::net::lookup_host;
+
+/// Where to connect to: a name or an address, and a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// A name, or an address without brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+impl Place {
+    /// Where a URL points; the port defaults to HTTP's.
+    ///
+    /// # Errors
+    /// When it has no host.
+    pub fn of(url: &Uri) -> Result<Self, ResolveError> {
+        let host = url.host().ok_or_else(|| ResolveError::NoHost(url.clone()))?;
+        Ok(Self { host: bare(host).to_owned(), port: url.port_u16().unwrap_or(80) })
+    }
+
+    /// Of a `host:port`.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn parse(text: &str) -> Result<Self, ResolveError> {
+        let parts = text.rsplit_once(':').filter(|(host, _)| !bare(host).is_empty());
+        let place = parts.and_then(|(host, port)| {
+            Some(Self { host: bare(host).to_owned(), port: port.parse().ok()? })
+        });
+        place.ok_or_else(|| ResolveError::NoPlace(text.to_owned()))
+    }
+
+    /// All places that a workload's connections go to: the plan's `connect_to`, or else where its URL points.
+    ///
+    /// # Errors
+    /// When one is none, or there is no request.
+    pub fn all_of(workload: &Workload) -> Result<Vec<Self>, ResolveError> {
+        let connect_to = &workload.connections.connect_to;
+        if connect_to.is_empty() {
+            let urls = workload.requests.iter().map(|request| &request.url);
+            return urls.take(1).map(Self::of).collect();
+        }
+        connect_to.iter().map(|text| Self::parse(text)).collect()
+    }
+
+    /// The address, where it is one already and no name.
+    pub fn literal(&self) -> Option<SocketAddr> {
+        self.host.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, self.port))
+    }
+}
+
+fn bare(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port } = self;
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+    }
+}
 
 /// Why a target has no address.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +77,9 @@ pub enum ResolveError {
     /// The URL names no host.
     #[error("{0} names no host")]
     NoHost(Uri),
+    /// No `host:port`.
+    #[error("{0:?} is no place to connect to: expected HOST:PORT")]
+    NoPlace(String),
     /// The resolver says no.
     #[error("{class}: {host} does not resolve: {source}", class = ErrorClass::DnsFailed)]
     Failed {
@@ -53,47 +117,41 @@ pub enum ResolveError {
     },
 }
 
-/// Host and port of a URL; the port defaults to HTTP's.
-///
-/// # Errors
-/// When there is no host.
-pub fn host_and_port(url: &Uri) -> Result<(&str, u16), ResolveError> {
-    let host = url.host().ok_or_else(|| ResolveError::NoHost(url.clone()))?;
-    let literal = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-    Ok((literal.unwrap_or(host), url.port_u16().unwrap_or(80)))
-}
-
-/// All addresses of `url`'s host, in the resolver's order, each once. Literal addresses need no resolver.
+/// All addresses of a place, in the resolver's order, each once. Literal addresses need no resolver.
 ///
 /// # Errors
 /// When there is none within the deadline.
-pub async fn resolve(url: &Uri, within: Duration) -> Result<Vec<SocketAddr>, ResolveError> {
-    let (host, port) = host_and_port(url)?;
-    if let Ok(literal) = host.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(literal, port)]);
+pub async fn resolve(place: &Place, within: Duration) -> Result<Vec<SocketAddr>, ResolveError> {
+    if let Some(literal) = place.literal() {
+        return Ok(vec![literal]);
     }
-    let found = tokio::time::timeout(within, lookup_host((host, port))).await;
-    let host = host.to_owned();
+    let found = tokio::time::timeout(within, lookup_host((place.host.as_str(), place.port))).await;
+    let host = place.host.clone();
     let found = match found {
         Err(_) => return Err(ResolveError::Deadline { host, within }),
         Ok(Err(source)) => return Err(ResolveError::Failed { host, source }),
         Ok(Ok(found)) => found,
     };
     let mut addresses = Vec::new();
+    add_new(&mut addresses, found);
+    if addresses.is_empty() { Err(ResolveError::Empty { host }) } else { Ok(addresses) }
+}
+
+/// Adds those that are not there yet.
+pub fn add_new(addresses: &mut Vec<SocketAddr>, found: impl IntoIterator<Item = SocketAddr>) {
     for address in found {
         if !addresses.contains(&address) {
             addresses.push(address);
         }
     }
-    if addresses.is_empty() { Err(ResolveError::Empty { host }) } else { Ok(addresses) }
 }
 
-/// Those of `addresses` that some of `sources` can reach; all of them when no source is given.
+/// Those of a target's `addresses` that some of `sources` can reach; all of them when no source is given.
 ///
 /// # Errors
 /// When that leaves none.
 pub fn reachable_from(
-    url: &Uri,
+    places: &[Place],
     mut addresses: Vec<SocketAddr>,
     sources: &[IpAddr],
 ) -> Result<Vec<SocketAddr>, ResolveError> {
@@ -104,7 +162,7 @@ pub fn reachable_from(
     let first = addresses.first().is_none_or(SocketAddr::is_ipv4);
     addresses.retain(|address| sources.iter().any(|s| s.is_ipv4() == address.is_ipv4()));
     if addresses.is_empty() {
-        let host = url.host().unwrap_or_default().to_owned();
+        let host = places.first().map(|place| place.host.clone()).unwrap_or_default();
         return Err(ResolveError::Family { host, targets: family(first), sources: family(!first) });
     }
     Ok(addresses)
@@ -116,41 +174,66 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(10);
 
-    fn uri(text: &str) -> Uri {
-        text.parse().unwrap()
+    fn place(url: &str) -> Place {
+        Place::of(&url.parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_place_is_a_host_with_a_port() {
+        for (text, host, port) in [
+            ("lab.example.test:81", "lab.example.test", 81),
+            ("127.0.0.1:8080", "127.0.0.1", 8080),
+            ("[::1]:80", "::1", 80),
+        ] {
+            let place = Place::parse(text).unwrap();
+            assert_eq!((place.host.as_str(), place.port), (host, port));
+            assert_eq!(place.to_string(), text);
+        }
+        for bad in ["", "lab", ":80", "[]:80", "lab:http", "lab:70000"] {
+            let error = Place::parse(bad).unwrap_err().to_string();
+            assert!(error.contains("expected HOST:PORT"), "{bad:?}: {error}");
+        }
     }
 
     #[tokio::test]
     async fn literal_addresses_of_both_families_are_taken_as_they_are() {
-        let v4 = resolve(&uri("http://127.0.0.1:8080/"), SOON).await.unwrap();
+        let v4 = resolve(&place("http://127.0.0.1:8080/"), SOON).await.unwrap();
         assert_eq!(v4, ["127.0.0.1:8080".parse().unwrap()]);
-        let v6 = resolve(&uri("http://[::1]/"), SOON).await.unwrap();
+        let v6 = resolve(&place("http://[::1]/"), SOON).await.unwrap();
         assert_eq!(v6, ["[::1]:80".parse().unwrap()]);
     }
 
     #[tokio::test]
+    async fn all_places_together_give_each_address_once() {
+        let places =
+            ["127.0.0.2:1", "127.0.0.1:1", "127.0.0.2:1"].map(|text| Place::parse(text).unwrap());
+        let found = resolve_all(&places, SOON).await.unwrap();
+        assert_eq!(found, ["127.0.0.2:1", "127.0.0.1:1"].map(|text| text.parse().unwrap()));
+    }
+
+    #[tokio::test]
     async fn localhost_resolves_to_loopback() {
-        let found = resolve(&uri("http://localhost:81/"), SOON).await.unwrap();
+        let found = resolve(&place("http://localhost:81/"), SOON).await.unwrap();
         assert!(!found.is_empty() && found.iter().all(|a| a.ip().is_loopback() && a.port() == 81));
     }
 
     #[tokio::test]
     async fn a_name_that_cannot_exist_is_dns_failed_and_named() {
         // A label above 63 bytes fails in the resolver's library, without a question to any server.
-        let url = uri(&format!("http://{}.test/", "x".repeat(70)));
-        let error = resolve(&url, SOON).await.unwrap_err().to_string();
+        let place = Place { host: format!("{}.test", "x".repeat(70)), port: 80 };
+        let error = resolve(&place, SOON).await.unwrap_err().to_string();
         assert!(error.starts_with("dns_failed: xxx"), "{error}");
     }
 
     #[test]
     fn sources_of_one_family_leave_the_targets_addresses_of_that_family() {
-        let url = uri("http://example.test/");
+        let places = [place("http://example.test/")];
         let both: Vec<SocketAddr> =
             vec!["127.0.0.1:80".parse().unwrap(), "[::1]:80".parse().unwrap()];
         let v4: IpAddr = "127.0.0.9".parse().unwrap();
-        assert_eq!(reachable_from(&url, both.clone(), &[]).unwrap(), both);
-        assert_eq!(reachable_from(&url, both.clone(), &[v4]).unwrap(), both[..1]);
-        let error = reachable_from(&url, both[1..].to_vec(), &[v4]).unwrap_err().to_string();
+        assert_eq!(reachable_from(&places, both.clone(), &[]).unwrap(), both);
+        assert_eq!(reachable_from(&places, both.clone(), &[v4]).unwrap(), both[..1]);
+        let error = reachable_from(&places, both[1..].to_vec(), &[v4]).unwrap_err().to_string();
         assert!(error.contains("only IPv6") && error.contains("is IPv4"), "{error}");
     }
 }

@@ -156,7 +156,7 @@ async fn a_drain_lets_requests_in_flight_finish_and_accounts_for_the_rest() {
     assert_eq!(sum.started, sum.succeeded, "what was in flight was let finish");
     assert_eq!(sum.started, target.counts().requests);
     assert_eq!(sum.not_started, MANY - sum.started);
-    let cancelled = last.stats.requests[0].not_started[NotStarted::Cancelled as usize];
+    let cancelled = last.stats.phases[0].requests[0].not_started[NotStarted::Cancelled as usize];
     assert_eq!(cancelled, sum.not_started);
 }
 

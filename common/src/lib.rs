@@ -14,7 +14,9 @@
 pub mod address;
 pub mod assign;
 pub mod capacity;
+pub mod churn;
 pub mod deadlines;
+pub mod explain;
 pub mod id;
 pub mod join;
 pub mod outcome;
@@ -22,5 +24,6 @@ pub mod plan;
 pub mod report;
 pub mod schedule;
 pub mod stats;
+pub mod threshold;
 pub mod units;
 pub mod wire;

@@ -26,7 +26,7 @@ pub enum ErrorClass {
     ClosedBeforeResponse,
     /// The target closed a connection that had served before, just when it was used again: the keep-alive race.
     ClosedOnReuse,
-    /// The connection was reset (ECONNRESET, EPIPE).
+    /// The connection was reset (ECONNRESET).
     Reset,
     /// No complete response head within `timeout`.
     ResponseTimeout,

@@ -5,7 +5,15 @@
 use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 
 use bytes::Bytes;
-use inrush_common::plan::{self, ClosedLoad, Load, Loaded, OnLoss, Plan, keys::KEYS};
+use inrush_common::{
+    plan::{
+        self, ArrivalProcess, ClosedLoad, Load, Loaded, OnLoss, Overflow, Phase, Plan, ThinkTime,
+        keys::{KEYS, Key},
+    },
+    schedule::{ConnectionProfile, Interleave},
+};
+
+const SECOND: u64 = 1_000_000_000;
 
 fn load(name: &str, source: &str) -> Loaded {
     let files = BTreeMap::from([("body.json".to_owned(), Bytes::from_static(b"{}"))]);
@@ -23,8 +31,20 @@ fn example(name: &str) -> Plan {
 }
 
 fn closed(plan: &Plan) -> &ClosedLoad {
-    let Load::Closed(closed) = &plan.workload.load;
-    closed
+    match plan.workload.phases.as_slice() {
+        [Phase { load: Load::Closed(closed), .. }] => closed,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn of(connections: u64, ramp_up_s: u64, requests: Option<u64>) -> ClosedLoad {
+    ClosedLoad {
+        profile: ConnectionProfile::constant(connections, ramp_up_s * SECOND).unwrap(),
+        lanes: Interleave::whole(connections),
+        requests,
+        duration: None,
+        think_time: ThinkTime::None,
+    }
 }
 
 #[test]
@@ -35,8 +55,17 @@ fn every_example_has_a_test_here() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    let tested =
-        ["duration.toml", "hello.toml", "hundred-thousand.toml", "million.toml", "post-json.toml"];
+    let tested = [
+        "duration.toml",
+        "hello.toml",
+        "hundred-thousand.toml",
+        "million.toml",
+        "open.toml",
+        "phases.toml",
+        "post-json.toml",
+        "ramp.toml",
+        "thinking.toml",
+    ];
     assert_eq!(names, tested);
 }
 
@@ -45,28 +74,64 @@ fn hello_is_the_smallest_plan() {
     let plan = example("hello.toml");
     assert_eq!(plan.name, "hello");
     assert_eq!(plan.workload.requests[0].name, "GET /");
-    assert_eq!((closed(&plan).connections, closed(&plan).requests), (10, Some(1_000)));
+    assert_eq!(closed(&plan), &of(10, 0, Some(1_000)));
 }
 
 #[test]
 fn a_hundred_thousand_requests_go_over_a_thousand_connections() {
     let plan = example("hundred-thousand.toml");
-    assert_eq!((closed(&plan).connections, closed(&plan).requests), (1_000, Some(100_000)));
+    assert_eq!(closed(&plan), &of(1_000, 0, Some(100_000)));
 }
 
 #[test]
 fn a_million_requests_go_over_a_hundred_thousand_connections() {
     let plan = example("million.toml");
-    assert_eq!((closed(&plan).connections, closed(&plan).requests), (100_000, Some(1_000_000)));
+    assert_eq!(closed(&plan), &of(100_000, 10, Some(1_000_000)));
 }
 
 #[test]
 fn the_duration_example_has_a_ramp_and_no_count() {
     let plan = example("duration.toml");
-    let closed = closed(&plan);
-    assert_eq!(closed.requests, None);
-    assert_eq!(closed.duration, Some(Duration::from_secs(120)));
-    assert_eq!(closed.ramp_up, Duration::from_secs(10));
+    let expected = ClosedLoad { duration: Some(Duration::from_secs(120)), ..of(300, 10, None) };
+    assert_eq!(closed(&plan), &expected);
+}
+
+#[test]
+fn the_open_example_is_a_poisson_process_of_60_000_requests() {
+    let plan = example("open.toml");
+    let [Phase { load: Load::Open(open), .. }] = plan.workload.phases.as_slice() else { panic!() };
+    assert_eq!((open.slots.count(), open.max_in_flight), (60_000, 500));
+    assert_eq!((open.arrivals, open.on_overflow), (ArrivalProcess::Poisson, Overflow::Queue));
+    assert_eq!(open.profile.duration_ns(), 60 * SECOND);
+}
+
+#[test]
+fn the_ramp_example_makes_the_area_under_its_ramps() {
+    let plan = example("ramp.toml");
+    let [Phase { load: Load::Open(open), .. }] = plan.workload.phases.as_slice() else { panic!() };
+    assert_eq!(open.slots.count(), 101_000 + 300_000 + 50_000);
+    assert_eq!((open.max_in_flight, open.on_overflow), (2_000, Overflow::Drop));
+}
+
+#[test]
+fn the_phases_of_the_example_follow_each_other_and_overlap() {
+    let plan = example("phases.toml");
+    let phases: Vec<_> = plan
+        .workload
+        .phases
+        .iter()
+        .map(|phase| (phase.name.as_str(), phase.measure, phase.starts_at.as_secs()))
+        .collect();
+    assert_eq!(phases, [("warm-up", false, 0), ("steady", true, 10), ("burst", true, 30)]);
+    assert_eq!(plan.workload.ends_at(), Some(Duration::from_secs(70)));
+}
+
+#[test]
+fn the_thinking_example_pauses_and_renews_its_connections() {
+    let plan = example("thinking.toml");
+    let (one, three) = (Duration::from_secs(1), Duration::from_secs(3));
+    assert_eq!(closed(&plan).think_time, ThinkTime::Uniform(one, three));
+    assert_eq!(plan.workload.connections.requests_per_connection, Some(10));
 }
 
 #[test]
@@ -95,14 +160,28 @@ fn the_starter_plan_shows_every_key_and_each_can_be_set_by_taking_off_its_commen
         _ => line.to_owned(),
     };
     let all: Vec<String> = plan::STARTER.lines().map(set).collect();
-    for key in KEYS {
+    // What a first plan does not need is only in the reference.
+    let advanced = |key: &Key| key.path.starts_with("phases.") || key.path.contains("steps");
+    for key in KEYS.iter().filter(|key| !advanced(key)) {
         let start = format!("{} = ", key.name());
-        assert!(all.iter().any(|line| line.starts_with(&start)), "{} is missing", key.path);
+        let table = all.iter().rposition(|line| *line == format!("[{}]", key.table()));
+        let below = all.iter().skip(table.unwrap_or_default());
+        assert!(below.clone().any(|line| line.starts_with(&start)), "{} is missing", key.path);
     }
+    // Only one body may be set, and one load.
     for body in ["body = ", "body_file = "] {
-        // Only one of the two may be set.
-        let lines: Vec<&str> =
-            all.iter().map(String::as_str).filter(|line| !line.starts_with(body)).collect();
-        assert_eq!(load("starter.toml", &lines.join("\n")).warnings, []);
+        for load_model in ["[load.closed]", "[load.open]"] {
+            let mut inside = false;
+            let mut lines = Vec::new();
+            for line in all.iter().filter(|line| !line.starts_with(body)) {
+                if line.starts_with('[') {
+                    inside = line == load_model;
+                }
+                if !inside {
+                    lines.push(line.as_str());
+                }
+            }
+            assert_eq!(load("starter.toml", &lines.join("\n")).warnings, []);
+        }
     }
 }

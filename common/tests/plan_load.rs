@@ -5,7 +5,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
-use inrush_common::plan::{self, Load, OnLoss, Plan, Problem, code};
+use inrush_common::{
+    plan::{self, ClosedLoad, ConnectionPolicy, Load, OnLoss, Plan, Problem, ThinkTime, code},
+    schedule::{ConnectionProfile, Interleave},
+};
 
 fn try_load(source: &str) -> Result<plan::Loaded, Vec<Problem>> {
     plan::load("dir/my plan.toml", source, &BTreeMap::new())
@@ -51,9 +54,21 @@ fn the_smallest_plan_gets_the_documented_defaults() {
     assert_eq!(request.url, "http://127.0.0.1:8080/");
     assert!(request.headers.is_empty() && request.body.is_empty());
     assert!(request.expect.status.is_empty());
-    let Load::Closed(closed) = &work.load;
-    assert_eq!((closed.connections, closed.requests, closed.duration), (10, Some(1_000), None));
-    assert_eq!((closed.ramp_up, closed.ordinal, closed.shares), (Duration::ZERO, 0, 1));
+    assert_eq!(work.connections, ConnectionPolicy::default());
+    assert_eq!((work.seed, work.phases.len()), (1, 1));
+    let phase = &work.phases[0];
+    assert_eq!(
+        (phase.name.as_str(), phase.measure, phase.starts_at),
+        ("main", true, Duration::ZERO)
+    );
+    let closed = ClosedLoad {
+        profile: ConnectionProfile::constant(10, 0).unwrap(),
+        lanes: Interleave::whole(10),
+        requests: Some(1_000),
+        duration: None,
+        think_time: ThinkTime::None,
+    };
+    assert_eq!(phase.load, Load::Closed(closed));
 }
 
 #[test]
@@ -206,7 +221,7 @@ fn one_mistake_is_one_problem() {
     assert_eq!(codes("url = 'http://h/'\n[load]\n"), [code::NO_LOAD]);
     assert_eq!(codes("url = 'http://h/'\n[closed]\nconnections = 1\n"), [code::UNKNOWN_KEY]);
     assert_eq!(codes("url = 'http://h/'\n[load.closed\nconnections = 1\n"), [code::SYNTAX]);
-    assert_eq!(codes("url = 'http://h/'\n[load.open]\nrate = 1\n"), [code::NOT_AVAILABLE]);
+    assert_eq!(codes("url = 'http://h/'\n[load.open]\nrate = 1\n"), [code::NO_END]);
     assert_eq!(codes("# nothing\n"), [code::EMPTY]);
 }
 

@@ -2,13 +2,24 @@
 
 #![allow(clippy::unwrap_used, reason = "what cannot be unwrapped fails the test")]
 
-use std::{collections::BTreeMap, fmt::Write, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt::{Display, Write},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
-use inrush_common::plan::{
-    self, AgentsPolicy, ClosedLoad, Expect, Files, Header, Load, OnLoss, Plan, Problem, Request,
-    Severity, Workload, code, keys::KEYS,
+use inrush_common::{
+    plan::{
+        self, AgentsPolicy, ArrivalProcess, ClosedLoad, ConnectionPolicy, Expect, Files, Header,
+        Load, OnLoss, OpenLoad, Overflow, Phase, Plan, Problem, Request, Resolve, Severity,
+        ThinkTime, Workload, code, keys::KEYS,
+    },
+    schedule::{
+        ConnectionProfile, ConnectionShape, ConnectionStep, Interleave, Rate, RateProfile, Segment,
+    },
+    units::nanos,
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
@@ -26,9 +37,12 @@ fn look_at(source: &str) {
             let url = &work.requests[0].url;
             assert_eq!(url.scheme_str(), Some("http"));
             assert!(!url.host().unwrap().is_empty() && url.path().starts_with('/'), "{url}");
-            let Load::Closed(closed) = &work.load;
-            assert!(closed.connections > 0);
-            assert!(closed.requests.is_some() || closed.duration.is_some());
+            assert!(work.phases.iter().any(|phase| phase.measure));
+            for phase in &work.phases {
+                assert!(phase.load.connections() > 0, "{phase:?}");
+                assert!(phase.load.planned() != Some(0), "{phase:?}");
+                assert!(phase.load.planned().is_some() || phase.ends_at().is_some(), "{phase:?}");
+            }
             loaded.warnings
         }
         Err(problems) => {
@@ -110,6 +124,22 @@ fn plan_like() -> impl Strategy<Value = String> {
         "1e6",
         "name = ",
         "[[load]]",
+        "[[phases]]",
+        "[phases.load.open]",
+        "rate = ",
+        "steps = [",
+        "{ from = 0, to = 5 }",
+        "start_after = 'x'",
+        "name = 'x'",
+        "measure = false",
+        "think_time = ",
+        "connect_to = ",
+        "[[stop_when]]",
+        "threshold = ",
+        "'p99(response_time{phase=\"main\"}) < 1s'",
+        "thresholds = [",
+        "'count(errors) <'",
+        "abort = ",
     ];
     vec(select(pieces.to_vec()), 0..40).prop_map(|pieces| pieces.concat())
 }
@@ -133,6 +163,48 @@ proptest! {
         // A debug string is nearly a TOML string; where it is none, that is a text too.
         look_at(&format!("{key} = {value:?}\nheaders.A = {value:?}\n"));
         look_at(&format!("url = 'http://h/'\n{key} = {value}\n"));
+    }
+
+    #[test]
+    fn no_number_makes_loading_a_load_panic(
+        rates in vec(number(), 1..4),
+        times in vec(time(), 1..4),
+        (requests, in_flight) in (number(), number()),
+        kind in select(vec!["open", "closed"]),
+    ) {
+        let amount = if kind == "open" { "rate" } else { "connections" };
+        let step = |(rate, time): (&String, &String)| {
+            format!("{{ {amount} = {{ from = {rate}, to = {requests} }}, duration = {time} }}")
+        };
+        let steps: Vec<String> = rates.iter().zip(&times).map(step).collect();
+        let (rate, time) = (&rates[0], &times[0]);
+        let open = if kind == "open" { format!("max_in_flight = {in_flight}") } else { String::new() };
+        for body in [
+            format!("steps = [{}]", steps.join(", ")),
+            format!("{amount} = {rate}\nduration = {time}"),
+            format!("{amount} = {rate}\nrequests = {requests}\n{open}"),
+            format!("requests = {requests}\nduration = {time}"),
+            format!("{amount} = {{ from = {rate}, to = {requests} }}\nduration = {time}"),
+            format!("{amount} = {rate}\nrequests = {requests}\nduration = {time}"),
+        ] {
+            look_at(&format!("url = 'http://h/'\n[load.{kind}]\n{body}\n"));
+        }
+    }
+
+    #[test]
+    fn no_order_of_phases_makes_loading_panic_or_loop(
+        phases in vec((option::of(0..6_usize), any::<bool>(), any::<bool>()), 1..6),
+    ) {
+        let mut source = "url = 'http://h/'\n".to_owned();
+        for (nth, (after, counted, measure)) in phases.into_iter().enumerate() {
+            let after = after.map(|after| format!("start_after = 'p{after}'\n")).unwrap_or_default();
+            let load = if counted { "requests = 5" } else { "duration = '5s'" };
+            source.push_str(&format!(
+                "[[phases]]\nname = 'p{nth}'\n{after}measure = {measure}\n\
+                 load.closed = {{ connections = 1, {load} }}\n"
+            ));
+        }
+        look_at(&source);
     }
 
     #[test]
@@ -197,6 +269,29 @@ proptest! {
     }
 }
 
+/// Numbers as they are typed, good and bad.
+fn number() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<u64>().prop_map(|number| number.to_string()),
+        (0..200_000_000_u64).prop_map(|number| number.to_string()),
+        (0..100_u64).prop_map(|number| number.to_string()),
+        (0..100_u64, 0..10_000_000_u64).prop_map(|(whole, rest)| format!("{whole}.{rest:07}")),
+        (0.0..1e8_f64).prop_map(|number| number.to_string()),
+        select(vec!["0", "-1", "-0.5", "1e9", "nan", "0.000001", "10_000_000"])
+            .prop_map(str::to_owned),
+    ]
+}
+
+/// Durations as they are typed, good and bad.
+fn time() -> impl Strategy<Value = String> {
+    prop_oneof![
+        weeks().prop_map(spelt),
+        hours().prop_map(spelt),
+        select(vec!["'0s'", "'1ns'", "'7d'", "'8d'", "'99999999999d'", "5"])
+            .prop_map(str::to_owned),
+    ]
+}
+
 fn durations(most: Duration) -> impl Strategy<Value = Duration> {
     let most = u64::try_from(most.as_nanos()).unwrap();
     // Whole milliseconds and whole seconds too, as people write them.
@@ -206,6 +301,11 @@ fn durations(most: Duration) -> impl Strategy<Value = Duration> {
 
 fn hours() -> impl Strategy<Value = Duration> {
     durations(Duration::from_secs(3_600))
+}
+
+/// Of which seven are no longer than a week.
+fn days() -> impl Strategy<Value = Duration> {
+    durations(Duration::from_secs(86_400))
 }
 
 fn weeks() -> impl Strategy<Value = Duration> {
@@ -247,49 +347,166 @@ fn requests() -> impl Strategy<Value = Request> {
         })
 }
 
-fn loads() -> impl Strategy<Value = Load> {
-    (
-        1..=10_000_000_u64,
-        option::of(1..=1_000_000_000_000_000_u64),
-        option::of(weeks()),
-        prop_oneof![Just(Duration::ZERO), weeks()],
+/// Of all magnitudes, from 1.
+fn counts(most: u64) -> impl Strategy<Value = u64> {
+    (0..64 - most.leading_zeros(), any::<u64>())
+        .prop_map(move |(bits, noise)| (noise & ((2 << bits) - 1)).clamp(1, most))
+}
+
+fn rates() -> impl Strategy<Value = Rate> {
+    counts(Rate::MAX.micro()).prop_map(|micro| Rate::from_micro(micro).unwrap())
+}
+
+fn thinking() -> impl Strategy<Value = ThinkTime> {
+    prop_oneof![
+        Just(ThinkTime::None),
+        hours().prop_map(ThinkTime::Fixed),
+        (hours(), hours()).prop_filter_map("not fixed", |(a, b)| {
+            (a != b).then(|| ThinkTime::Uniform(a.min(b), a.max(b)))
+        }),
+        hours().prop_map(ThinkTime::Exponential),
+    ]
+}
+
+const CONNECTIONS: u64 = 10_000_000;
+const REQUESTS: u64 = 1_000_000_000_000_000;
+
+fn profiles() -> impl Strategy<Value = (ConnectionProfile, Option<Duration>)> {
+    let step = (0..=CONNECTIONS, 0..=CONNECTIONS, any::<bool>(), days());
+    let step = step.prop_map(|(from, to, constant, duration)| ConnectionStep {
+        from,
+        to: if constant { from } else { to },
+        duration_ns: nanos(duration),
+    });
+    prop_oneof![
+        (counts(CONNECTIONS), prop_oneof![Just(Duration::ZERO), weeks()]).prop_map(
+            |(connections, ramp_up)| {
+                (ConnectionProfile::constant(connections, nanos(ramp_up)).unwrap(), None)
+            }
+        ),
+        vec(step, 1..=7).prop_filter_map("somebody works", |steps| {
+            let length = steps.iter().map(|step| step.duration_ns).sum();
+            let profile = ConnectionProfile::steps(steps).unwrap();
+            (profile.peak() > 0).then_some((profile, Some(Duration::from_nanos(length))))
+        }),
+    ]
+}
+
+fn closed_loads() -> impl Strategy<Value = Load> {
+    let limits = (option::of(counts(REQUESTS)), option::of(weeks()));
+    (profiles(), limits, thinking()).prop_filter_map(
+        "something ends it",
+        |((profile, length), (requests, duration), think_time)| {
+            let duration = length.or(duration);
+            requests.or(duration.map(nanos))?;
+            let peak = profile.peak();
+            let lanes = Interleave::whole(requests.map_or(peak, |requests| requests.min(peak)));
+            Some(Load::Closed(ClosedLoad { profile, lanes, requests, duration, think_time }))
+        },
     )
-        .prop_filter("something ends it", |(_, requests, duration, _)| {
-            requests.is_some() || duration.is_some()
-        })
-        .prop_map(|(connections, requests, duration, ramp_up)| {
-            Load::Closed(ClosedLoad {
-                connections,
-                requests,
-                duration,
-                ramp_up,
-                ordinal: 0,
-                shares: 1,
+}
+
+fn open_loads() -> impl Strategy<Value = Load> {
+    let step = (rates(), rates(), 0..3_u8, days()).prop_map(|(from, to, kind, duration)| {
+        let (from, to) = match kind {
+            0 => (from, from),
+            1 => (Rate::ZERO, to),
+            _ => (from, to),
+        };
+        Segment { from, to, duration_ns: nanos(duration) }
+    });
+    (
+        vec(step, 1..=7),
+        option::of(counts(REQUESTS)),
+        select(vec![ArrivalProcess::Uniform, ArrivalProcess::Poisson]),
+        select(vec![Overflow::Queue, Overflow::Drop]),
+        option::of(counts(CONNECTIONS)),
+    )
+        .prop_map(|(segments, cap, arrivals, on_overflow, most)| {
+            let mut profile = RateProfile::new(segments).unwrap();
+            let due = profile.count();
+            let requests = cap.map_or(due, |cap| cap.min(due));
+            // A constant rate ends with its count.
+            if requests < due
+                && let [only] = profile.segments()
+                && only.from == only.to
+            {
+                profile = RateProfile::for_requests(only.from, requests).unwrap();
+            }
+            Load::Open(OpenLoad {
+                profile,
+                slots: Interleave::whole(requests),
+                arrivals,
+                max_in_flight: most.unwrap_or(10_000).min(requests),
+                on_overflow,
             })
+        })
+}
+
+fn loads() -> impl Strategy<Value = Load> {
+    prop_oneof![closed_loads(), open_loads()]
+}
+
+/// Phases that start at their own times, in any order.
+fn phases() -> impl Strategy<Value = Vec<Phase>> {
+    let one = loads().prop_map(|load| {
+        let (name, starts_at) = (Phase::ONLY.to_owned(), Duration::ZERO);
+        vec![Phase { name, measure: true, starts_at, load }]
+    });
+    let many = vec(("[a-zü \"]{0,9}", any::<bool>(), days(), loads()), 2..5).prop_filter_map(
+        "within a week",
+        |list| {
+            let mut phases = Vec::new();
+            for (nth, (name, measure, starts_at, load)) in list.into_iter().enumerate() {
+                let name = format!("{nth}{name}");
+                phases.push(Phase { name, measure: measure || nth == 0, starts_at, load });
+            }
+            let week = Duration::from_secs(7 * 86_400);
+            let in_time = |phase: &Phase| phase.ends_at().is_none_or(|end| end <= week);
+            phases.iter().all(in_time).then_some(phases)
+        },
+    );
+    prop_oneof![2 => one, 1 => many]
+}
+
+fn policies() -> impl Strategy<Value = ConnectionPolicy> {
+    (
+        option::of(counts(REQUESTS)),
+        option::of(rates()),
+        select(vec![Resolve::Once, Resolve::PerConnection]),
+        vec("(127\\.0\\.0\\.1|\\[::1\\]|a\\.example\\.test):[1-9][0-9]{0,3}", 0..3),
+        0..=CONNECTIONS,
+    )
+        .prop_map(|(requests_per_connection, connect_rate, resolve, connect_to, hold)| {
+            ConnectionPolicy { requests_per_connection, connect_rate, resolve, connect_to, hold }
         })
 }
 
 fn plans() -> impl Strategy<Value = Plan> {
     let times = (hours(), hours(), hours(), hours());
     let agents = (1..=100_000_u32, select(vec![OnLoss::Abort, OnLoss::Continue]));
-    ("[a-zü\"'\\\\ ]{0,20}x", requests(), loads(), times, agents).prop_map(
+    let work = (requests(), phases(), policies(), any::<u64>());
+    ("[a-zü\"'\\\\ ]{0,20}x", work, times, agents).prop_map(
         |(
             name,
-            request,
-            load,
+            (request, phases, connections, seed),
             (timeout, connect_timeout, grace, give_up_after),
             (min, on_loss),
         )| Plan {
             name,
             workload: Workload {
                 requests: vec![request],
-                load,
+                phases,
                 timeout,
                 connect_timeout,
                 grace,
                 give_up_after,
+                connections,
+                seed,
             },
             agents: AgentsPolicy { min, on_loss },
+            thresholds: Vec::new(),
+            stop_when: Vec::new(),
         },
     )
 }
@@ -323,6 +540,18 @@ fn toml_of(plan: &Plan) -> String {
     line(format!("connect_timeout = {}", spelt(work.connect_timeout)));
     line(format!("grace = {}", spelt(work.grace)));
     line(format!("give_up_after = {}", spelt(work.give_up_after)));
+    let connections = &work.connections;
+    if let Some(requests) = connections.requests_per_connection {
+        line(format!("requests_per_connection = {requests}"));
+    }
+    if let Some(rate) = connections.connect_rate {
+        line(format!("connect_rate = {}", rate.to_decimal()));
+    }
+    line(format!("resolve = \"{}\"", connections.resolve.name()));
+    if !connections.connect_to.is_empty() {
+        line(format!("connect_to = {:?}", connections.connect_to));
+    }
+    line(format!("hold = {}\nseed = {}", connections.hold, work.seed));
     if !request.expect.status.is_empty() {
         line(format!("expect = {{ status = {:?} }}", request.expect.status));
     }
@@ -330,20 +559,99 @@ fn toml_of(plan: &Plan) -> String {
     for header in &request.headers {
         line(format!("{} = {}", header.name, quoted(header.value.to_str().unwrap())));
     }
-    let Load::Closed(closed) = &work.load;
-    line("[load.closed]".to_owned());
-    line(format!("connections = {}", closed.connections));
-    if let Some(requests) = closed.requests {
-        line(format!("requests = {requests}"));
+    match work.phases.as_slice() {
+        [only] if only.name == Phase::ONLY => write_load(&mut toml, "load", &only.load),
+        phases => {
+            for phase in phases {
+                let (name, measure) = (quoted(&phase.name), phase.measure);
+                let start_at = spelt(phase.starts_at);
+                writeln!(toml, "[[phases]]\nname = {name}\nmeasure = {measure}").unwrap();
+                writeln!(toml, "start_at = {start_at}").unwrap();
+                write_load(&mut toml, "phases.load", &phase.load);
+            }
+        }
     }
-    if let Some(duration) = closed.duration {
-        line(format!("duration = {}", spelt(duration)));
-    }
-    line(format!("ramp_up = {}", spelt(closed.ramp_up)));
+    let mut line = |text: String| writeln!(toml, "{text}").unwrap();
     line(format!(
         "[agents]\nmin = {}\non_loss = \"{}\"",
         plan.agents.min,
         plan.agents.on_loss.name()
     ));
     toml
+}
+
+fn write_load(toml: &mut String, table: &str, load: &Load) {
+    let mut line = |text: String| writeln!(toml, "{text}").unwrap();
+    match load {
+        Load::Closed(closed) => {
+            line(format!("[{table}.closed]"));
+            if let Some(requests) = closed.requests {
+                line(format!("requests = {requests}"));
+            }
+            match closed.profile.shape() {
+                ConnectionShape::Constant { connections, ramp_up_ns } => {
+                    let ramp_up = spelt(Duration::from_nanos(*ramp_up_ns));
+                    line(format!("connections = {connections}\nramp_up = {ramp_up}"));
+                    if let Some(duration) = closed.duration {
+                        line(format!("duration = {}", spelt(duration)));
+                    }
+                }
+                ConnectionShape::Steps(steps) => line(shape(
+                    "connections",
+                    steps.iter().map(|step| (step.from, step.to, step.duration_ns)),
+                )),
+            }
+            line(match closed.think_time {
+                ThinkTime::None => "think_time = \"0s\"".to_owned(),
+                ThinkTime::Fixed(pause) => format!("think_time = {}", spelt(pause)),
+                ThinkTime::Uniform(a, b) => {
+                    format!("think_time = {{ uniform = [{}, {}] }}", spelt(a), spelt(b))
+                }
+                ThinkTime::Exponential(mean) => {
+                    format!("think_time = {{ exponential = {} }}", spelt(mean))
+                }
+            });
+        }
+        Load::Open(open) => {
+            line(format!("[{table}.open]"));
+            let segments = open.profile.segments().iter();
+            line(shape(
+                "rate",
+                segments.map(|s| (s.from.to_decimal(), s.to.to_decimal(), s.duration_ns)),
+            ));
+            let requests = open.slots.count();
+            if requests < open.profile.count() {
+                line(format!("requests = {requests}"));
+            }
+            line(format!("arrivals = \"{}\"", open.arrivals.name()));
+            line(format!("max_in_flight = {}", open.max_in_flight));
+            line(format!("on_overflow = \"{}\"", open.on_overflow.name()));
+        }
+    }
+}
+
+/// Of one line what it is, of several the steps.
+fn shape<A: Display + PartialEq>(name: &str, lines: impl Iterator<Item = (A, A, u64)>) -> String {
+    let line = |(from, to, duration): (A, A, u64)| {
+        let duration = spelt(Duration::from_nanos(duration));
+        if from == to {
+            (format!("{name} = {from}"), duration)
+        } else {
+            (format!("{name} = {{ from = {from}, to = {to} }}"), duration)
+        }
+    };
+    let lines: Vec<(String, String)> = lines.map(line).collect();
+    match lines.as_slice() {
+        // The only step of a closed load is as good as a step where it does not change.
+        [(amount, duration)] if name == "rate" || amount.contains("from") => {
+            format!("{amount}\nduration = {duration}")
+        }
+        steps => {
+            let step = |(amount, duration)| format!("{{ {amount}, duration = {duration} }}");
+            format!(
+                "steps = [{}]",
+                steps.iter().map(|(a, d)| step((a, d))).collect::<Vec<_>>().join(", ")
+            )
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use inrush_common::plan::{
-    self, Loaded, code,
+    self, Loaded, Plan, code,
     keys::{Default, KEYS, Key},
 };
 
@@ -77,48 +77,117 @@ fn every_plan_in_the_reference_loads_without_a_warning() {
     }
 }
 
-/// A plan with one line set, in its table.
-fn with(key: &Key, line: &str) -> String {
-    let mut lines = BTreeMap::from([
-        ("url", r#"url = "http://127.0.0.1:8080/""#),
-        ("load.closed.connections", "connections = 10"),
-        ("load.closed.requests", "requests = 1_000"),
-    ]);
-    lines.insert(key.path, line);
+/// A plan with the table of `key` in it, and in that the line, if any, in place of what the plan else has there.
+fn plan_with(key: &Key, line: Option<&str>) -> String {
     let mut source = String::new();
-    for table in ["", "expect", "load.closed", "agents"] {
-        if !table.is_empty() {
-            source.push_str(&format!("[{table}]\n"));
-        }
-        for key in KEYS.iter().filter(|key| key.table() == table) {
-            if let Some(line) = lines.get(key.path) {
-                source.push_str(&format!("{line}\n"));
-            }
-        }
+    for table in tables_with(key.table()) {
+        let base: Vec<&str> = base(table).into_iter().filter(|line| stays(key, line)).collect();
+        let lines = line.filter(|_| table == key.table()).into_iter().chain(base);
+        let heading = match table {
+            "" => String::new(),
+            // Two phases before it, so that it can start after the one or the other.
+            "phases" => format!("{}{}[[phases]]\n", a_phase("warm-up"), a_phase("middle")),
+            "stop_when" => "[[stop_when]]\n".to_owned(),
+            table => match table.strip_suffix(".steps") {
+                Some(load) => {
+                    let step: Vec<&str> = lines.collect();
+                    source.push_str(&format!("[{load}]\nsteps = [{{ {} }}]\n", step.join(", ")));
+                    continue;
+                }
+                None => format!("[{table}]\n"),
+            },
+        };
+        source.push_str(&heading);
+        lines.for_each(|line| source.push_str(&format!("{line}\n")));
     }
     source
 }
 
+fn a_phase(name: &str) -> String {
+    format!("[[phases]]\nname = \"{name}\"\nload.open = {{ rate = 5, duration = \"5s\" }}\n")
+}
+
+/// The tables of a plan with this one: there is always a load.
+fn tables_with(table: &str) -> Vec<&str> {
+    match table {
+        "" => vec!["", "load.closed"],
+        "expect" | "agents" | "stop_when" => vec!["", "load.closed", table],
+        table => vec!["", table],
+    }
+}
+
+/// What stands in a table where a test says nothing else.
+fn base(table: &str) -> Vec<&'static str> {
+    match table {
+        "" => vec![r#"url = "http://127.0.0.1:8080/""#],
+        "load.closed" => vec!["connections = 10", "requests = 1_000"],
+        "load.closed.steps" => vec!["connections = 5", r#"duration = "10s""#],
+        "load.open" => vec!["rate = 1_000", r#"duration = "10s""#],
+        "load.open.steps" => vec!["rate = 5", r#"duration = "10s""#],
+        "phases" => vec![r#"name = "base""#, r#"load.open = { rate = 9, duration = "9s" }"#],
+        "stop_when" => vec![r#"threshold = "failed_ratio < 6%""#],
+        _ => vec![],
+    }
+}
+
+/// Whether a line of [`base`] can stand beside this key.
+fn stays(key: &Key, line: &str) -> bool {
+    let not_with = match key.path {
+        "load.closed.steps" => ["connections", "connections"],
+        "load.open.steps" => ["rate", "duration"],
+        "load.open.requests" => ["duration", "duration"],
+        _ => [key.name(), key.name()],
+    };
+    let same_table = base(key.table()).contains(&line);
+    !same_table || !not_with.iter().any(|name| starts(line, name))
+}
+
+/// Whether a line sets a key.
+fn starts(line: &str, name: &str) -> bool {
+    line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '.']))
+}
+
+/// The plan that has all but this key.
+fn plain(key: &Key) -> Plan {
+    let line = base(key.table()).into_iter().find(|line| starts(line, key.name()));
+    let other = KEYS.iter().find(|other| other.table() == key.table() && base_has(other));
+    match (line, other) {
+        (None, Some(other)) => plain(other),
+        (line, _) => load(&plan_with(key, line)).plan,
+    }
+}
+
+fn base_has(key: &Key) -> bool {
+    base(key.table()).iter().any(|line| starts(line, key.name()))
+}
+
 #[test]
 fn every_example_loads_and_differs_from_the_default() {
-    let plain = load(&with(&KEYS[1], KEYS[1].example)).plan;
     for key in KEYS {
-        let loaded = load(&with(key, key.example));
+        let loaded = load(&plan_with(key, Some(key.example)));
         assert_eq!(loaded.warnings, [], "{}", key.path);
-        assert!(key.path == "url" || loaded.plan != plain, "{}: {}", key.path, key.example);
+        assert!(key.path == "url" || loaded.plan != plain(key), "{}: {}", key.path, key.example);
     }
 }
 
 #[test]
 fn spelling_out_a_default_changes_nothing() {
-    let plain = load(&with(&KEYS[1], KEYS[1].example)).plan;
     let mut spelt = 0;
     for key in KEYS {
         if let Default::Value(value) = key.default {
             let line = format!("{} = {value}", key.name());
-            assert_eq!(load(&with(key, &line)).plan, plain, "{line}");
+            assert_eq!(load(&plan_with(key, Some(&line))).plan, plain(key), "{}", key.path);
             spelt += 1;
         }
     }
-    assert_eq!(spelt, 8);
+    assert_eq!(spelt, 18);
+}
+
+#[test]
+fn every_key_of_a_load_works_the_same_in_a_phase() {
+    for key in KEYS.iter().filter(|key| key.path.starts_with("load.")) {
+        let alone = plan_with(key, Some(key.example));
+        let phase = alone.replace("[load.", "[[phases]]\nname = \"main\"\n[phases.load.");
+        assert_eq!(load(&phase).plan, load(&alone).plan, "{}", key.path);
+    }
 }

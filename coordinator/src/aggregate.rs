@@ -5,10 +5,13 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use bytes::Bytes;
 use inrush_common::{
     id::{AgentName, RunId, SnapshotSeq},
+    plan::{Load, Phase, Workload},
     stats::{Completion, Histogram, Interval, Snapshot},
     units::nanos,
+    wire::encode_snapshot,
 };
 use inrush_proto::v1;
 
@@ -32,6 +35,8 @@ pub struct Digest {
     completed: u64,
     failed: u64,
     open_connections: u64,
+    /// The whole snapshot, as it is stored.
+    pub encoded: Bytes,
     /// All response times, encoded, and those above the top of the shape.
     response_time: (Vec<u8>, u64),
 }
@@ -57,6 +62,7 @@ impl From<&Snapshot> for Digest {
             completed,
             failed,
             open_connections: snapshot.gauges.open_connections,
+            encoded: encode_snapshot(snapshot).into(),
             response_time: (response_time.to_v2(), response_time.overflow()),
         }
     }
@@ -82,13 +88,11 @@ struct Latest {
 
 /// What the figures are set beside.
 #[derive(Debug, Clone, Copy)]
-pub struct Frame {
+pub struct Frame<'a> {
     /// Since the start.
     pub elapsed: Duration,
-    /// Requests of the plan.
-    pub planned: Option<u64>,
-    /// Duration of the plan.
-    pub duration: Option<Duration>,
+    /// What the plan wants.
+    pub workload: &'a Workload,
     /// Agents with a share.
     pub agents: usize,
     /// Those of them that are lost.
@@ -130,12 +134,16 @@ impl Live {
     }
 
     /// The figures as they are sent to watchers.
-    pub fn progress(&self, frame: Frame) -> v1::Progress {
+    pub fn progress(&self, frame: Frame<'_>) -> v1::Progress {
+        let workload = frame.workload;
+        let now: Vec<&Phase> =
+            workload.phases.iter().filter(|phase| phase.is_on_at(frame.elapsed)).collect();
+        let several = workload.phases.len() > 1;
         let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         v1::Progress {
             elapsed_ns: nanos(frame.elapsed),
-            planned: frame.planned,
-            duration_ns: frame.duration.map(nanos),
+            planned: workload.planned_requests(),
+            duration_ns: workload.ends_at().map(nanos),
             started: self.started,
             completed: self.completed,
             failed: self.failed,
@@ -145,8 +153,21 @@ impl Live {
             agents: small(frame.agents),
             agents_lost: small(frame.lost),
             open_connections: self.agents.values().map(|agent| agent.open_connections).sum(),
+            phases: now.iter().filter(|_| several).map(|phase| phase.name.clone()).collect(),
+            planned_rate: planned_rate(&now, frame.elapsed),
         }
     }
+}
+
+/// Requests per second that the phases at work want begun now; `None` when one of them has no schedule, or none is.
+fn planned_rate(now: &[&Phase], elapsed: Duration) -> Option<f64> {
+    let rates = now.iter().map(|phase| match &phase.load {
+        Load::Open(open) => {
+            Some(open.profile.rate_at(nanos(elapsed.saturating_sub(phase.starts_at))).as_f64())
+        }
+        Load::Closed(_) => None,
+    });
+    rates.sum::<Option<f64>>().filter(|_| !now.is_empty())
 }
 
 #[cfg(test)]
@@ -154,6 +175,7 @@ mod tests {
     use inrush_common::{
         id::Epoch,
         outcome::Outcome,
+        plan,
         stats::{Gauges, Sample, SnapshotKey, Stats},
     };
 
@@ -190,9 +212,39 @@ mod tests {
         Digest::from(&snapshot)
     }
 
-    fn frame() -> Frame {
+    fn workload(load: &str) -> Workload {
+        let source = format!("url = 'http://127.0.0.1:9/'\n{load}");
+        plan::load("plan.toml", &source, &BTreeMap::new()).unwrap().plan.workload
+    }
+
+    /// The figures two seconds after the start of a plan of 100 requests.
+    fn progress_of(live: &Live) -> v1::Progress {
+        let workload = workload("[load.closed]\nconnections = 10\nrequests = 100");
         let elapsed = Duration::from_secs(2);
-        Frame { elapsed, planned: Some(100), duration: None, agents: 2, lost: 0 }
+        live.progress(Frame { elapsed, workload: &workload, agents: 2, lost: 0 })
+    }
+
+    #[test]
+    fn the_phases_at_work_are_named_and_their_planned_rate_is_that_of_the_moment() {
+        let workload = workload(
+            "[[phases]]\nname = 'warm-up'\nmeasure = false\nload.closed = { connections = 5, duration = '2s' }\n\
+             [[phases]]\nname = 'ramp'\nload.open = { rate = { from = 100, to = 300 }, duration = '4s', max_in_flight = 9 }",
+        );
+        let at = |millis| {
+            let elapsed = Duration::from_millis(millis);
+            let progress = Live::default().progress(Frame {
+                elapsed,
+                workload: &workload,
+                agents: 1,
+                lost: 0,
+            });
+            (progress.phases.join(", "), progress.planned_rate)
+        };
+        assert_eq!(at(0), ("warm-up".to_owned(), None));
+        assert_eq!(at(2_000), ("ramp".to_owned(), Some(100.0)));
+        assert_eq!(at(5_000), ("ramp".to_owned(), Some(250.0)));
+        assert_eq!(at(6_000), (String::new(), None));
+        assert_eq!(progress_of(&Live::default()).phases, [""; 0], "the only one needs no name");
     }
 
     #[test]
@@ -200,13 +252,13 @@ mod tests {
         let mut live = Live::default();
         live.add(&snapshot("a", 1, 10, None));
         live.add(&snapshot("b", 1, 20, None));
-        let progress = live.progress(frame());
+        let progress = progress_of(&live);
         assert_eq!((progress.started, progress.completed), (30, 30));
         assert_eq!(progress.rate, 30.0);
         assert_eq!(progress.open_connections, 14);
         live.add(&snapshot("a", 2, 5, Some(Completion::Finished)));
         live.lose(&"b".parse().unwrap());
-        let progress = live.progress(frame());
+        let progress = progress_of(&live);
         assert_eq!((progress.completed, progress.rate, progress.open_connections), (35, 0.0, 7));
     }
 
@@ -215,7 +267,7 @@ mod tests {
         let mut live = Live::default();
         live.add(&snapshot("a", 2, 10, None));
         live.add(&snapshot("a", 1, 90, None));
-        let progress = live.progress(frame());
+        let progress = progress_of(&live);
         assert_eq!((progress.completed, progress.rate), (100, 10.0));
     }
 
@@ -224,7 +276,7 @@ mod tests {
         let known = |requests| {
             let mut live = Live::default();
             live.add(&snapshot("a", 1, requests, None));
-            let progress = live.progress(frame());
+            let progress = progress_of(&live);
             (progress.p50_ns.is_some(), progress.p99_ns.is_some())
         };
         assert_eq!(
@@ -235,7 +287,7 @@ mod tests {
 
     #[test]
     fn without_samples_there_are_no_percentiles() {
-        let progress = Live::default().progress(frame());
+        let progress = progress_of(&Live::default());
         assert_eq!((progress.p50_ns, progress.p99_ns, progress.rate), (None, None, 0.0));
     }
 }

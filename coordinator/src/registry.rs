@@ -341,6 +341,7 @@ impl Known {
             peer: peer.map(|peer| peer.to_string()).unwrap_or_default(),
             workers: capacity.workers,
             max_connections: capacity.max_connections(),
+            cpu_quota_millis: capacity.cpu_quota_millis,
             labels: labels.clone().into_iter().collect(),
             connected: self.is_connected(),
             run: match &self.work {
@@ -350,6 +351,10 @@ impl Known {
             silent_ns: crate::clock::nanos(self.vitals.silent(now_ns)),
             offset_ns: clock.map(|clock| clock.offset_ns),
             offset_bound_ns: clock.map_or(0, |clock| clock.bound_ns),
+            files: capacity.files,
+            ports: capacity.ports,
+            sources: capacity.sources,
+            memory_bytes: capacity.memory,
         }
     }
 }
@@ -365,7 +370,14 @@ mod tests {
             version: "0.1.0".to_owned(),
             hostname: "lab".to_owned(),
             labels: BTreeMap::new(),
-            capacity: Capacity { workers: 1, files: 100, ports: 100, sources: 1 },
+            capacity: Capacity {
+                workers: 1,
+                files: 100,
+                ports: 100,
+                sources: 1,
+                memory: None,
+                cpu_quota_millis: None,
+            },
             peer: None,
         }
     }

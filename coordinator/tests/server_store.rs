@@ -45,14 +45,15 @@ fn agents(name: &str) -> Change {
         hostname: "lab".to_owned(),
         workers: 2,
         connections: 1,
-        requests: Some(9),
+        requested: 1,
+        planned: vec![Some(9)],
     };
     Change::Agents { run: run(name), agents: vec![agent] }
 }
 
 fn snapshot(name: &str, epoch: u64, seq: u64) -> Snapshot {
-    let mut stats = Stats::new(1);
-    stats.requests[0].started = 3;
+    let mut stats = Stats::new(1, 1);
+    stats.phases[0].requests[0].started = 3;
     Snapshot {
         run: run(name),
         key: SnapshotKey { agent: lab1(), epoch: Epoch(epoch), seq: SnapshotSeq(seq) },
@@ -65,7 +66,7 @@ fn snapshot(name: &str, epoch: u64, seq: u64) -> Snapshot {
 
 async fn hand_in(store: &Store, snapshot: &Snapshot) -> Written {
     let (run, key) = (snapshot.run.clone(), snapshot.key.clone());
-    let payload = inrush_common::wire::encode_snapshot(snapshot);
+    let payload = inrush_common::wire::encode_snapshot(snapshot).into();
     store.write(Change::Snapshot { run, key, payload }).await.unwrap()
 }
 

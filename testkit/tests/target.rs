@@ -189,6 +189,37 @@ fn a_target_that_refuses_goes_on_with_open_connections() {
 }
 
 #[test]
+fn a_target_listens_again_where_it_did_before() {
+    let target = Target::hello();
+    target.refuse();
+    target.wait_until(LONG, |counts| !counts.listening).unwrap();
+    target.listen_again();
+    target.wait_until(LONG, |counts| counts.listening).unwrap();
+    assert!(exchange(&target, GET_LAST).ends_with("Hello, world!"));
+}
+
+#[test]
+fn last_bytes_come_with_the_end_of_the_stream() {
+    let target = Target::start(|_: &Received| vec![Step::last(b"bye")]);
+    let mut stream = connect(&target);
+    stream.write_all(GET).unwrap();
+    assert_eq!(read_exactly(&mut stream, 3), b"bye");
+    stream.set_nonblocking(true).unwrap();
+    assert_eq!(stream.read(&mut [0]).unwrap(), 0, "the end has come already");
+    assert_eq!(target.counts().open, 1, "it reads on");
+}
+
+#[test]
+fn a_flood_ends_when_the_client_closes() {
+    let target = Target::start(|_: &Received| vec![Step::flood(b"more ")]);
+    let mut stream = connect(&target);
+    stream.write_all(GET).unwrap();
+    assert!(read_exactly(&mut stream, 1000).starts_with(b"more more "));
+    drop(stream);
+    target.wait_until(LONG, |counts| counts.open == 0).unwrap();
+}
+
+#[test]
 fn a_script_sees_the_connection_and_the_head_before_the_body() {
     struct Early;
     impl Script for Early {

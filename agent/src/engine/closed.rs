@@ -1,480 +1,402 @@
-//! The closed model: every connection sends its next request when its last response has ended.
+//! The closed model: every lane sends its next request when its last response has ended.
+//!
+//! A lane is one of the connections that the plan asks for. While it is on, it has a connection, and nobody else gets it.
 
-use std::{
-    io,
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-    task::{Context, Poll, Waker},
-    time::Duration,
-};
+use std::time::Duration;
 
 use inrush_common::{
-    outcome::{ErrorClass, NotStarted, Outcome},
-    plan::{ClosedLoad, Load},
-    stats::{Sample, Stats},
+    plan::{ClosedLoad, ThinkTime},
+    schedule::{ConnectionProfile, Interleave, Random},
 };
-use tokio::net::TcpStream;
 
 use super::{
-    budget::Budget,
-    opening::Opening,
-    ready::Ready,
-    route::Route,
-    share::Share,
-    slots::{Attempt, Busy, Slots, State},
-    worker::Shared,
+    alarms::Alarm,
+    phase::{Model, Stage},
+    share::Part,
+    slots::{Order, Purpose, State},
+    traffic::Traffic,
 };
-use crate::{
-    clock,
-    http::{
-        classify,
-        connect::{self, Connecting},
-        exchange::{self, Failure, Setup},
-        request::Prepared,
-    },
-    timeline::Timeline,
-};
+use crate::clock;
 
-/// After a failed attempt a slot waits so long, then twice as long each time.
+/// After a failed attempt a lane waits so long, then twice as long each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// When connection `index` of this agent opens.
-fn opens_at(load: &ClosedLoad, index: u64) -> u64 {
-    let lane = load.lanes.index(index);
-    lane.and_then(|lane| load.profile.lane(lane).next()).map_or(0, |span| span.on_ns)
-}
-
-/// A worker's connections and accounts.
+/// A worker's lanes in one phase.
 #[derive(Debug)]
-pub(super) struct Closed {
-    slots: Slots,
-    ready: Arc<Ready>,
-    opening: Opening,
-    first: Option<OpenedBefore>,
-    requests: Vec<Prepared>,
-    setup: Setup,
-    timeline: Timeline,
-    timeout_ns: u64,
-    connect_timeout_ns: u64,
-    shared: Arc<Shared>,
-    budget: Budget,
-    stats: Stats,
-    open: u64,
-    in_flight: u64,
-    last_connect_error: Option<String>,
+pub(super) struct Lanes {
+    lanes: Vec<Lane>,
+    /// How many have not left for good.
+    alive: u64,
+    profile: ConnectionProfile,
+    starts_ns: u64,
+    think_time: ThinkTime,
+    /// What each lane's pauses are drawn from; empty where they are not left to chance.
+    pauses: Vec<Random>,
 }
 
-/// A connection opened while the run was prepared.
-#[derive(Debug)]
-pub(super) struct OpenedBefore {
-    pub(super) stream: TcpStream,
-    pub(super) address: SocketAddr,
-    pub(super) connect_ns: u64,
+#[derive(Debug, Clone)]
+struct Lane {
+    /// Among all lanes of the phase, over all agents.
+    number: u64,
+    /// When it goes off, if it is on.
+    off_ns: u64,
+    /// The slot with its connection, while it thinks.
+    slot: Option<usize>,
+    /// When its next request was wanted. `None`: as soon as there is a connection.
+    intended_ns: Option<u64>,
+    /// It waits for the end of its think time.
+    thinks: bool,
+    /// Connection attempts that failed since the last success.
+    failures: u32,
 }
 
-impl Closed {
+impl Lanes {
     pub(super) fn new(
-        shared: &Arc<Shared>,
-        share: &Share,
-        timeline: Timeline,
-        first: Option<OpenedBefore>,
+        load: &ClosedLoad,
+        part: Part,
+        (seed, phase): (u64, usize),
+        starts_ns: u64,
     ) -> Self {
-        let workload = &shared.workload;
-        let Load::Closed(load) = &workload.phases[0].load else {
-            unreachable!("the engine takes only the closed model")
+        let number = |place| lane_number(&load.lanes, place);
+        let lanes: Vec<Lane> = part
+            .lanes()
+            .map(|place| Lane {
+                number: number(place),
+                off_ns: 0,
+                slot: None,
+                intended_ns: None,
+                thinks: false,
+                failures: 0,
+            })
+            .collect();
+        let pauses = match load.think_time {
+            ThinkTime::None | ThinkTime::Fixed(_) => Vec::new(),
+            ThinkTime::Uniform(..) | ThinkTime::Exponential(_) => {
+                let stream = |lane: &Lane| Random::stream(seed, &[phase as u64, lane.number]);
+                lanes.iter().map(stream).collect()
+            }
         };
-        let opens_at: Vec<u64> = share.connections().map(|index| opens_at(load, index)).collect();
-        let ready = Ready::new(opens_at.len());
-        let requests: Vec<Prepared> = workload.requests.iter().map(Prepared::new).collect();
-        let largest_body = requests.iter().map(Prepared::body_len).max().unwrap_or(0);
         Self {
-            slots: Slots::new(opens_at, &ready),
-            ready,
-            opening: Opening::new(Route::new(&shared.addresses, &shared.sources, share.worker())),
-            first,
-            setup: Setup::new(timeline, largest_body),
-            timeline,
-            timeout_ns: clock::nanos(workload.timeout),
-            connect_timeout_ns: clock::nanos(workload.connect_timeout),
-            shared: Arc::clone(shared),
-            budget: Budget::new(share.requests(), load.duration, requests.len()),
-            stats: Stats::new(1, requests.len()),
-            requests,
-            open: 0,
-            in_flight: 0,
-            last_connect_error: None,
+            alive: lanes.len() as u64,
+            lanes,
+            profile: load.profile.clone(),
+            starts_ns,
+            think_time: load.think_time,
+            pauses,
         }
     }
 
-    /// Polls what wants to be polled. True: more has come up meanwhile.
-    ///
-    /// # Errors
-    /// When the system does not say which connection attempts have ended.
-    pub(super) fn turn(&mut self, worker: &Waker) -> io::Result<bool> {
-        let ready = Arc::clone(&self.ready);
-        ready.begin_turn(worker);
-        ready.drain(|index| self.drive(index));
-        self.open_more()?;
-        Ok(ready.end_turn())
+    /// How many lanes have not left for good.
+    pub(super) fn alive(&self) -> u64 {
+        self.alive
     }
 
-    /// Whether there is nothing left to do or to wait for.
-    pub(super) fn is_done(&self) -> bool {
-        self.slots.live() == 0
+    /// Whether a lane sends its next request at once.
+    pub(super) fn goes_straight_on(&self, lane: u32, now_ns: u64) -> bool {
+        now_ns < self.lanes[lane as usize].off_ns && self.think_time == ThinkTime::None
     }
 
-    /// Sees to all that is due.
-    pub(super) fn sweep(&mut self, now_ns: u64) {
-        let mut from = 0;
-        while let Some(index) = self.slots.next_due(from, now_ns) {
-            self.expire(index, now_ns);
-            from = index + 1;
+    /// When the lane has its next turn: now, when it is on, which is noted; later; or never again.
+    fn next_turn(&mut self, lane: u32, now_ns: u64) -> Option<u64> {
+        let lane = &mut self.lanes[lane as usize];
+        let since_start = now_ns.saturating_sub(self.starts_ns);
+        let span = self.profile.lane_from(lane.number, since_start)?;
+        lane.off_ns = self.starts_ns.saturating_add(span.off_ns);
+        Some(self.starts_ns.saturating_add(span.on_ns).max(now_ns))
+    }
+
+    /// The lane's next pause.
+    fn pause(&mut self, lane: u32) -> Duration {
+        let lane = lane as usize;
+        match self.think_time {
+            ThinkTime::None => Duration::ZERO,
+            ThinkTime::Fixed(pause) => pause,
+            ThinkTime::Uniform(from, to) => {
+                from + to.saturating_sub(from).mul_f64(self.pauses[lane].uniform())
+            }
+            ThinkTime::Exponential(mean) => mean.mul_f64(self.pauses[lane].exponential()),
         }
-        // Slots that still wait to open have nothing to open for.
-        if self.budget.is_spent() && self.slots.waiting() > 0 {
-            for index in 0..self.slots.len() {
-                if matches!(self.slots.get(index).state, State::Waiting) {
-                    self.slots.set(index, State::Done, None);
-                }
+    }
+}
+
+fn lane_number(lanes: &Interleave, place: u64) -> u64 {
+    lanes.index(place).expect("a worker has no more lanes than its agent")
+}
+
+impl Traffic {
+    /// Sets an alarm for each lane's first turn.
+    pub(super) fn begin_lanes(&mut self, phase: usize, now: u64) {
+        let Model::Closed(lanes) = &self.phases[phase].model else { return };
+        for lane in 0..lanes.lanes.len() {
+            let lane = u32::try_from(lane).expect("a worker has fewer lanes than that");
+            self.set_lane_alarm(phase, lane, now);
+        }
+    }
+
+    /// Sets the alarm for the lane's next turn; one that has none leaves.
+    fn set_lane_alarm(&mut self, phase: usize, lane: u32, now: u64) {
+        let starts_ns = self.phases[phase].starts_ns;
+        let Model::Closed(lanes) = &mut self.phases[phase].model else { return };
+        // Late as the worker may be, a span that began meanwhile has begun.
+        match lanes.next_turn(lane, now.max(starts_ns)) {
+            Some(at) => self.alarms.set(at, Alarm::Lane { phase, lane }),
+            None => lanes.alive -= 1,
+        }
+    }
+
+    /// A lane turns on, or goes on after a pause.
+    pub(super) fn wake_lane(&mut self, phase: usize, lane: u32, at: u64, now: u64) {
+        let entry = &mut self.phases[phase];
+        let Model::Closed(lanes) = &mut entry.model else { return };
+        if entry.stage != Stage::On {
+            return;
+        }
+        let mine = &mut lanes.lanes[lane as usize];
+        let slot = mine.slot.take();
+        if std::mem::take(&mut mine.thinks) {
+            mine.intended_ns = Some(at);
+        }
+        if now >= mine.off_ns && lanes.next_turn(lane, now) != Some(now) {
+            if let Some(index) = slot {
+                self.close(index, State::Free);
+            }
+            self.set_lane_alarm(phase, lane, now);
+            return self.look_through(phase, now);
+        }
+        if !self.phases[phase].budget.claim(now) {
+            return self.leave(phase, slot, now);
+        }
+        match slot.or_else(|| self.take_idle()) {
+            Some(index) => {
+                self.slots.engage(index);
+                // Many lanes may wake at once, and each is sent after the other.
+                let now = self.timeline.now_ns();
+                self.begin_of_lane(index, phase, lane, now);
+                self.drive(index);
+            }
+            None => {
+                let index = self.slots.take_free(&mut self.ready);
+                self.enqueue(index, Purpose::Lane { phase, lane });
             }
         }
-        self.connect_queued();
     }
 
-    /// No request begins any more; those on their way go on.
-    pub(super) fn stop_beginning(&mut self) {
-        self.budget.close();
-        self.opening.clear_queue();
-        for index in 0..self.slots.len() {
-            match &self.slots.get(index).state {
-                State::Waiting => {}
-                State::Queued => self.budget.release(),
-                State::Connecting(_) => {
-                    self.budget.release();
-                    self.opening.ended(index);
-                }
-                State::Busy(_) | State::Done => continue,
-            }
-            self.slots.set(index, State::Done, None);
+    /// Begins the lane's next request on a connection; the claim on it is made.
+    pub(super) fn begin_of_lane(&mut self, index: usize, phase: usize, lane: u32, now: u64) {
+        let Model::Closed(lanes) = &mut self.phases[phase].model else { return };
+        let mine = &mut lanes.lanes[lane as usize];
+        mine.failures = 0;
+        let intended_ns = mine.intended_ns.take().unwrap_or(now);
+        self.begin(index, Order { phase, lane, intended_ns }, now);
+    }
+
+    /// The lane's request has ended, `since` so long. Its connection is good for another one if `reusable`.
+    pub(super) fn lane_is_free(&mut self, index: usize, order: Order, since: u64, reusable: bool) {
+        let Order { phase, lane, .. } = order;
+        let now = self.timeline.now_ns();
+        let entry = &mut self.phases[phase];
+        let Model::Closed(lanes) = &mut entry.model else { return };
+        if entry.stage != Stage::On {
+            return self.leave_with(index, phase, reusable, now);
+        }
+        if now >= lanes.lanes[lane as usize].off_ns && lanes.next_turn(lane, now) != Some(now) {
+            self.close(index, State::Free);
+            self.set_lane_alarm(phase, lane, now);
+            return self.look_through(phase, now);
+        }
+        if lanes.think_time != ThinkTime::None && !entry.budget.is_spent() {
+            return self.think(index, phase, lane, since, reusable);
+        }
+        if !entry.budget.claim(now) {
+            lanes.alive -= 1;
+            return self.leave_with(index, phase, reusable, now);
+        }
+        lanes.lanes[lane as usize].intended_ns = Some(since);
+        if reusable {
+            self.begin_of_lane(index, phase, lane, now);
+        } else {
+            self.close(index, State::Queued(Purpose::Lane { phase, lane }));
+            self.opening.enqueue(index);
         }
     }
 
-    /// Gives up what is on its way: it stays in the accounts as in flight.
-    pub(super) fn abandon(&mut self) {
-        self.stop_beginning();
-        for index in 0..self.slots.len() {
-            if matches!(self.slots.get(index).state, State::Busy(_)) {
-                self.close(index);
-                self.slots.set(index, State::Done, None);
-            }
+    fn think(&mut self, index: usize, phase: usize, lane: u32, since: u64, reusable: bool) {
+        let Model::Closed(lanes) = &mut self.phases[phase].model else { return };
+        let wakes_ns = since.saturating_add(clock::nanos(lanes.pause(lane)));
+        let mine = &mut lanes.lanes[lane as usize];
+        mine.thinks = true;
+        let at = wakes_ns.min(mine.off_ns);
+        mine.slot = reusable.then_some(index);
+        self.alarms.set(at, Alarm::Lane { phase, lane });
+        if reusable {
+            self.slots.rest(index, State::Thinking);
+        } else {
+            self.close(index, State::Free);
         }
     }
 
-    /// Puts what was never begun into the accounts.
-    pub(super) fn settle(&mut self, reason: NotStarted) {
-        for (kind, left) in self.budget.left_by_kind().into_iter().enumerate() {
-            self.stats.phases[0].requests[kind].not_started[reason as usize] += left;
+    /// The connection of a lane that thinks has ended.
+    pub(super) fn lane_lost(&mut self, order: Order) {
+        if let Model::Closed(lanes) = &mut self.phases[order.phase].model {
+            lanes.lanes[order.lane as usize].slot = None;
         }
     }
 
-    pub(super) fn is_over(&self, now_ns: u64) -> bool {
-        self.budget.is_over(now_ns)
-    }
-
-    /// Whether the whole share was begun and has ended. Never so for a share without a number.
-    pub(super) fn is_complete(&self) -> bool {
-        self.in_flight == 0 && self.budget.is_all_begun()
-    }
-
-    pub(super) fn stats(&mut self) -> &mut Stats {
-        &mut self.stats
-    }
-
-    /// Connections open, requests in flight.
-    pub(super) fn gauges(&self) -> (u64, u64) {
-        (self.open, self.in_flight)
-    }
-
-    pub(super) fn last_connect_error(&self) -> Option<&str> {
-        self.last_connect_error.as_deref()
-    }
-
-    /// Polls one slot until it has to wait.
-    fn drive(&mut self, index: usize) {
-        while self.step(index).is_ready() {}
-    }
-
-    fn step(&mut self, index: usize) -> Poll<()> {
-        let slot = self.slots.get(index);
-        let mut cx = Context::from_waker(&slot.waker);
-        match &mut slot.state {
-            State::Connecting(attempt) => match attempt.connecting.poll(&mut cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(result) => self.attempted(index, result),
-            },
-            State::Busy(busy) => {
-                let result = busy.exchange.poll(&mut cx);
-                if !busy.counted {
-                    if let Poll::Ready(Err(Failure::NotBegun)) = result {
-                        self.reconnect(index);
-                        return Poll::Ready(());
-                    }
-                    busy.counted = true;
-                    busy.kind = self.budget.begin(&mut self.stats);
-                    self.in_flight += 1;
-                    let deadline = busy.sent_ns.saturating_add(self.timeout_ns);
-                    self.slots.set_due(index, deadline);
-                }
-                match result {
-                    Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Ok(status)) => self.answered(index, status),
-                    Poll::Ready(Err(Failure::Broken { class, error })) => {
-                        self.failed(index, class, || exchange::describe(&error));
-                    }
-                    // Only a request that is not counted can be one that has not begun.
-                    Poll::Ready(Err(Failure::NotBegun)) => {
-                        self.failed(index, ErrorClass::ClosedOnReuse, || {
-                            "connection closed".to_owned()
-                        });
-                    }
-                }
-            }
-            State::Waiting | State::Queued | State::Done => return Poll::Pending,
-        }
-        Poll::Ready(())
-    }
-
-    fn expire(&mut self, index: usize, now_ns: u64) {
-        match &self.slots.get(index).state {
-            State::Waiting if !self.budget.claim(now_ns) => {
-                self.slots.set(index, State::Done, None);
-            }
-            State::Waiting => match self.first.take_if(|_| index == 0) {
-                Some(opened) => self.use_opened(index, opened),
-                None => self.enqueue(index),
-            },
-            State::Connecting(_) => self.attempted(index, Err(io::ErrorKind::TimedOut.into())),
-            State::Busy(busy) => {
-                let class = classify::timeout(busy.exchange.stage());
-                let limit = Duration::from_nanos(self.timeout_ns);
-                self.failed(index, class, || format!("no whole response within {limit:?}"));
-            }
-            State::Queued | State::Done => {}
-        }
-    }
-
-    fn enqueue(&mut self, index: usize) {
-        self.slots.set(index, State::Queued, None);
+    /// The lane's connection was gone before its request had begun: the claim goes on to the next one.
+    pub(super) fn reconnect_lane(&mut self, index: usize, order: Order) {
+        let Order { phase, lane, intended_ns } = order;
+        let Model::Closed(lanes) = &mut self.phases[phase].model else { return };
+        lanes.lanes[lane as usize].intended_ns = Some(intended_ns);
+        self.close(index, State::Queued(Purpose::Lane { phase, lane }));
         self.opening.enqueue(index);
     }
 
-    fn connect_queued(&mut self) {
-        while let Some((index, pair)) = self.opening.next() {
-            self.connect(index, pair);
-        }
-    }
-
-    /// Goes on with the attempts that have ended, and begins others.
-    fn open_more(&mut self) -> io::Result<()> {
-        for index in self.opening.answered(&self.slots)? {
-            if let State::Connecting(attempt) = self.slots.state(index) {
-                let result = attempt.connecting.result();
-                self.attempted(index, result);
-                self.drive(index);
-            }
-        }
-        self.connect_queued();
-        Ok(())
-    }
-
-    fn connect(&mut self, index: usize, (address, source): (SocketAddr, Option<IpAddr>)) {
-        let now = self.timeline.now_ns();
-        self.shared.reach.attempt(now);
-        let slot = self.slots.get(index);
-        if slot.failures > 0 {
+    /// A connection attempt of the lane begins; when the request it is for was wanted.
+    pub(super) fn lane_connects(&mut self, phase: usize, lane: u32, now: u64) {
+        let Model::Closed(lanes) = &mut self.phases[phase].model else { return };
+        let mine = &mut lanes.lanes[lane as usize];
+        if mine.failures > 0 {
             // The pause before this attempt was ours, not the target's.
-            slot.intended = Some(now);
+            mine.intended_ns = Some(now);
         }
-        match Connecting::begin(address, source) {
-            Ok(connecting) => {
-                self.opening.began(index);
-                let attempt = Attempt { connecting, address, began_ns: now };
-                let due = now.saturating_add(self.connect_timeout_ns);
-                self.slots.set(index, State::Connecting(Box::new(attempt)), Some(due));
-                self.drive(index);
+    }
+
+    /// A connection attempt of the lane has failed, and with it the request it was for. When that was wanted, if it was
+    /// before the attempt.
+    pub(super) fn lane_failed(&mut self, phase: usize, lane: u32, now: u64) -> Option<u64> {
+        let Model::Closed(lanes) = &mut self.phases[phase].model else { return None };
+        let mine = &mut lanes.lanes[lane as usize];
+        let pause = FIRST_PAUSE.saturating_mul(1 << mine.failures.min(16)).min(LONGEST_PAUSE);
+        mine.failures += 1;
+        let intended_ns = mine.intended_ns.take();
+        self.alarms.set(now.saturating_add(clock::nanos(pause)), Alarm::Lane { phase, lane });
+        intended_ns
+    }
+
+    /// The connections of lanes that think go to whoever needs them.
+    pub(super) fn wake_thinkers(&mut self, phase: usize) {
+        let Model::Closed(lanes) = &mut self.phases[phase].model else { return };
+        lanes.alive = 0;
+        let slots: Vec<usize> =
+            lanes.lanes.iter_mut().filter_map(|lane| lane.slot.take()).collect();
+        for index in slots {
+            self.release(index);
+            self.drive(index);
+        }
+    }
+
+    /// The lane is done; its connection, if it has one, is for others.
+    fn leave(&mut self, phase: usize, slot: Option<usize>, now: u64) {
+        if let Model::Closed(lanes) = &mut self.phases[phase].model {
+            lanes.alive -= 1;
+        }
+        if let Some(index) = slot {
+            self.release(index);
+            self.drive(index);
+        }
+        self.look_through(phase, now);
+    }
+
+    /// A request of a lane that is done has ended.
+    fn leave_with(&mut self, index: usize, phase: usize, reusable: bool, now: u64) {
+        if reusable {
+            self.release(index);
+        } else {
+            self.close(index, State::Free);
+        }
+        self.look_through(phase, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use inrush_common::{
+        assign::by_weight,
+        plan::{ConnectionPolicy, Load, Phase, Workload},
+    };
+
+    use super::{super::share::Share, *};
+
+    const LANES: u64 = 24;
+
+    fn share(lanes: Interleave, think_time: ThinkTime) -> (ClosedLoad, Workload) {
+        let second = Duration::from_secs(1);
+        let load = ClosedLoad {
+            profile: ConnectionProfile::constant(LANES, 0).unwrap(),
+            lanes,
+            requests: None,
+            duration: Some(second),
+            think_time,
+        };
+        let phase = Phase {
+            name: "it".to_owned(),
+            measure: true,
+            starts_at: Duration::ZERO,
+            load: Load::Closed(load.clone()),
+        };
+        let workload = Workload {
+            requests: Vec::new(),
+            phases: vec![phase],
+            timeout: second,
+            connect_timeout: second,
+            grace: second,
+            give_up_after: second,
+            connections: ConnectionPolicy::default(),
+            seed: 7,
+        };
+        (load, workload)
+    }
+
+    /// The first pauses of each lane.
+    fn pauses(agents: usize, workers: usize, think: ThinkTime) -> BTreeMap<u64, Vec<Duration>> {
+        let mut found = BTreeMap::new();
+        let counts = by_weight(LANES, &vec![1; agents]);
+        for lanes in Interleave::deal(&counts).unwrap() {
+            let (load, workload) = share(lanes, think);
+            for share in Share::split(&workload, workers) {
+                let mut lanes = Lanes::new(&load, share.part(0), (workload.seed, 0), 0);
+                for lane in 0..u32::try_from(lanes.lanes.len()).unwrap() {
+                    let number = lanes.lanes[lane as usize].number;
+                    let drawn = (0..5).map(|_| lanes.pause(lane)).collect();
+                    assert_eq!(found.insert(number, drawn), None, "a lane is one worker's");
+                }
             }
-            Err(error) => self.connect_failed(index, address, now, &error),
+        }
+        found
+    }
+
+    #[test]
+    fn a_lane_has_the_same_pauses_whoever_has_the_lane() {
+        let ms = Duration::from_millis;
+        for think in [ThinkTime::Uniform(ms(10), ms(30)), ThinkTime::Exponential(ms(20))] {
+            let alone = pauses(1, 1, think);
+            assert_eq!(alone.len() as u64, LANES);
+            assert_eq!(alone, pauses(1, 5, think));
+            assert_eq!(alone, pauses(7, 2, think));
+            let first: std::collections::BTreeSet<_> = alone.values().map(|it| it[0]).collect();
+            assert_eq!(first.len() as u64, LANES, "each lane has its own");
+            if let ThinkTime::Uniform(from, to) = think {
+                assert!(alone.values().flatten().all(|pause| (from..=to).contains(pause)));
+            }
         }
     }
 
-    /// The request that the connection was for fails with it.
-    fn connect_failed(
-        &mut self,
-        index: usize,
-        address: SocketAddr,
-        began_ns: u64,
-        error: &io::Error,
-    ) {
-        let now = self.timeline.now_ns();
-        let class = classify::connect(error);
-        let text = format!("{address}: {} ({class})", connect::describe(error));
-        let slot = self.slots.get(index);
-        let sample = Sample {
-            outcome: Outcome::Error(class),
-            response_time: now.saturating_sub(slot.intended.unwrap_or(began_ns)),
-            service_time: None,
-            schedule_lag: None,
-            ttfb: None,
-            bytes_out: 0,
-            bytes_in: 0,
-        };
-        let pause = FIRST_PAUSE.saturating_mul(1 << slot.failures.min(16)).min(LONGEST_PAUSE);
-        slot.failures += 1;
-        let kind = self.budget.begin(&mut self.stats);
-        self.stats.connections.failed += 1;
-        self.stats.phases[0].requests[kind].record(&sample);
-        self.stats.phases[0].requests[kind].keep_example(class, now, || text.clone());
-        self.last_connect_error = Some(text);
-        self.slots.set(index, State::Waiting, Some(now.saturating_add(clock::nanos(pause))));
-    }
-
-    /// The slot's attempt has ended.
-    fn attempted(&mut self, index: usize, result: io::Result<()>) {
-        self.opening.ended(index);
-        let State::Connecting(attempt) = self.slots.set(index, State::Queued, None) else {
-            unreachable!("only a slot that connects has an attempt")
-        };
-        if let Err(error) = result {
-            return self.connect_failed(index, attempt.address, attempt.began_ns, &error);
-        }
-        let now = self.timeline.now_ns();
-        let opened = OpenedBefore {
-            stream: attempt.connecting.into_stream(),
-            address: attempt.address,
-            connect_ns: now.saturating_sub(attempt.began_ns),
-        };
-        self.use_connection(index, opened, now, false);
-    }
-
-    fn use_opened(&mut self, index: usize, opened: OpenedBefore) {
-        let now = self.timeline.now_ns();
-        self.use_connection(index, opened, now, true);
-        self.drive(index);
-    }
-
-    fn use_connection(&mut self, index: usize, opened: OpenedBefore, now: u64, waited: bool) {
-        self.shared.reach.made();
-        self.open += 1;
-        let slot = self.slots.get(index);
-        slot.failures = 0;
-        let connections = &mut self.stats.connections;
-        connections.opened += 1;
-        connections.established += u64::from(!std::mem::replace(&mut slot.established, true));
-        connections.peak = connections.peak.max(self.open);
-        connections.connect.record(opened.connect_ns);
-        let intended_ns = slot.intended.take().unwrap_or(now);
-        let mut exchange = self.setup.exchange(opened.stream);
-        if waited {
-            exchange.has_waited();
-        }
-        let address = opened.address;
-        let busy = Busy { exchange, address, kind: 0, intended_ns, sent_ns: now, counted: false };
-        self.slots.set(index, State::Busy(Box::new(busy)), None);
-        if self.budget.is_over(now) {
-            self.budget.release();
-            self.close(index);
-            self.slots.set(index, State::Done, None);
-        } else {
-            self.begin(index, now, intended_ns);
-        }
-    }
-
-    /// Hands the next request to the slot's connection. The claim on it is made.
-    fn begin(&mut self, index: usize, now: u64, intended_ns: u64) {
-        let request = &self.requests[self.budget.next_kind()];
-        if let State::Busy(busy) = &mut self.slots.get(index).state {
-            busy.intended_ns = intended_ns;
-            busy.sent_ns = now;
-            busy.counted = false;
-            busy.exchange.start(request);
-            // hyper's own wake-up for the new request: it is polled right now anyway.
-            self.ready.clear(index);
-        }
-    }
-
-    fn answered(&mut self, index: usize, status: u16) {
-        let State::Busy(busy) = &mut self.slots.get(index).state else { return };
-        let meter = busy.exchange.meter();
-        let ended = meter.last_read();
-        let success = self.requests[busy.kind].expect.accepts(status);
-        let sample = Sample {
-            outcome: Outcome::Response { status, success },
-            response_time: ended.saturating_sub(busy.intended_ns),
-            service_time: Some(ended.saturating_sub(busy.sent_ns)),
-            schedule_lag: Some(busy.sent_ns.saturating_sub(busy.intended_ns)),
-            ttfb: meter.first_read().map(|first| first.saturating_sub(busy.sent_ns)),
-            bytes_out: meter.bytes_out(),
-            bytes_in: meter.bytes_in(),
-        };
-        let (kind, reusable) = (busy.kind, busy.exchange.is_reusable());
-        self.stats.phases[0].requests[kind].record(&sample);
-        self.in_flight -= 1;
-        let now = self.timeline.now_ns();
-        if reusable && self.budget.claim(now) {
-            self.begin(index, now, ended);
-        } else {
-            self.go_on_elsewhere(index, now, ended);
-        }
-    }
-
-    fn failed(&mut self, index: usize, class: ErrorClass, describe: impl FnOnce() -> String) {
-        let now = self.timeline.now_ns();
-        let State::Busy(busy) = &mut self.slots.get(index).state else { return };
-        let meter = busy.exchange.meter();
-        let sample = Sample {
-            outcome: Outcome::Error(class),
-            response_time: now.saturating_sub(busy.intended_ns),
-            service_time: Some(now.saturating_sub(busy.sent_ns)),
-            schedule_lag: Some(busy.sent_ns.saturating_sub(busy.intended_ns)),
-            ttfb: meter.first_read().map(|first| first.saturating_sub(busy.sent_ns)),
-            bytes_out: meter.bytes_out(),
-            bytes_in: meter.bytes_in(),
-        };
-        let (kind, address) = (busy.kind, busy.address);
-        self.stats.phases[0].requests[kind].record(&sample);
-        self.stats.phases[0].requests[kind]
-            .keep_example(class, now, || format!("{address}: {} ({class})", describe()));
-        self.in_flight -= 1;
-        self.go_on_elsewhere(index, now, now);
-    }
-
-    /// Closes the slot's connection and gets another one if there is a request for it.
-    fn go_on_elsewhere(&mut self, index: usize, now: u64, free_since_ns: u64) {
-        self.close(index);
-        if self.budget.claim(now) {
-            self.slots.get(index).intended = Some(free_since_ns);
-            self.enqueue(index);
-        } else {
-            self.slots.set(index, State::Done, None);
-        }
-    }
-
-    /// The connection was gone before its request had begun: the claim goes on to the next one.
-    fn reconnect(&mut self, index: usize) {
-        if let State::Busy(busy) = &self.slots.get(index).state {
-            let intended = busy.intended_ns;
-            self.slots.get(index).intended = Some(intended);
-        }
-        self.close(index);
-        self.enqueue(index);
-    }
-
-    /// Ends the slot's connection. Its state is the caller's to set.
-    fn close(&mut self, index: usize) {
-        self.slots.set(index, State::Queued, None);
-        self.stats.connections.closed += 1;
-        self.open -= 1;
-        self.shared.reach.lost();
+    #[test]
+    fn a_lane_is_on_when_its_profile_says_so() {
+        use inrush_common::schedule::ConnectionStep;
+        let step = |from, to| ConnectionStep { from, to, duration_ns: 100 };
+        let (mut load, workload) = share(Interleave::whole(2), ThinkTime::None);
+        load.profile = ConnectionProfile::steps(vec![step(2, 0), step(0, 0), step(1, 1)]).unwrap();
+        let part = Share::split(&workload, 1)[0].part(0);
+        let mut lanes = Lanes::new(&load, part, (0, 0), 1_000);
+        assert_eq!(lanes.next_turn(1, 1_000), Some(1_000));
+        assert!(lanes.goes_straight_on(1, 1_025) && !lanes.goes_straight_on(1, 1_026));
+        assert_eq!(lanes.next_turn(1, 1_026), None);
+        assert_eq!(lanes.next_turn(0, 1_000), Some(1_000));
+        assert_eq!(lanes.next_turn(0, 1_080), Some(1_200));
+        assert!(lanes.goes_straight_on(0, 9_999));
     }
 }

@@ -269,7 +269,7 @@ mod tests {
 
     fn collector(workers: usize) -> (Vec<Reporter>, Collector) {
         let (reporters, links) = (0..workers).map(|_| link()).unzip();
-        (reporters, Collector::new(links, 1))
+        (reporters, Collector::new(links, (1, 1)))
     }
 
     fn seconds(interval: &EngineInterval) -> (u64, u64) {

@@ -3,34 +3,52 @@
 //! A worker owns its connections, its share of the requests and its accounts, and shares nothing that a request would
 //! touch. Once a second it hands its accounts over through a bounded queue; [`Engine::next`] adds the workers' parts up.
 
+mod alarms;
 mod budget;
 mod closed;
 mod collector;
 mod command;
+mod connecting;
+mod gaps;
+mod idle;
 mod job;
+mod lookup;
+mod open;
 mod opening;
+mod pace;
+mod pacer;
+mod phase;
+mod phases;
 mod reach;
 mod ready;
+mod requesting;
 mod route;
 mod share;
 mod slots;
+mod traffic;
 mod worker;
 
 use std::{io, sync::Arc, thread::JoinHandle, time::Instant};
 
 use inrush_common::{
     outcome::NotStarted,
-    plan::{Load, Phase},
+    plan::{Load, Resolve, Workload},
+    schedule::{self, ArrivalKind, Arrivals, ArrivalsError},
 };
 use tokio::sync::watch;
 
 use self::{
     collector::Collector,
     command::Command,
+    lookup::Lookups,
+    pace::Pace,
     reach::Reach,
     share::Share,
     worker::{Assigned, Shared},
 };
+use crate::resolve::Place;
+
+pub(crate) use self::idle::MOST_LINGERING;
 pub use self::{
     collector::EngineInterval,
     command::StopMode,
@@ -58,16 +76,19 @@ impl Engine {
                 "a job needs at least one request and one target address",
             ));
         }
-        let [Phase { load: Load::Closed(load), .. }] = job.workload.phases.as_slice() else {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "a job has one phase, of the closed model",
-            ));
-        };
-        let shares = Share::split(load, job.workers.get());
+        check(&job.workload).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let shares = Share::split(&job.workload, job.workers.get());
         let (command, commands) = watch::channel(Command::default());
         let (began, beginning) = watch::channel(None);
+        let policy = &job.workload.connections;
+        let lookups = match policy.resolve {
+            Resolve::Once => None,
+            Resolve::PerConnection => Lookups::of(places(&job.workload)?, job.bounds)?,
+        };
+        let pace = policy.connect_rate.map(|rate| Arc::new(Pace::new(rate)));
         let shared = Arc::new(Shared {
+            lookups,
+            pace,
             workload: job.workload,
             addresses: job.addresses,
             sources: job.sources,
@@ -118,6 +139,22 @@ impl Engine {
     pub async fn next(&mut self) -> Option<EngineInterval> {
         self.collector.next().await
     }
+}
+
+fn places(workload: &Workload) -> io::Result<Vec<Place>> {
+    Place::all_of(workload).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+}
+
+/// What a worker would stumble over.
+fn check(workload: &Workload) -> Result<(), ArrivalsError> {
+    for phase in &workload.phases {
+        if let Load::Open(open) = &phase.load {
+            let profile = Arc::new(open.profile.clone());
+            let slots = open.slots.clone();
+            Arrivals::new(profile, ArrivalKind::Uniform, slots, schedule::Worker::ALONE)?;
+        }
+    }
+    Ok(())
 }
 
 impl Drop for Engine {

@@ -1,10 +1,6 @@
 //! The connection attempts of a worker: which slot's turn it is, how many are under way, which are done.
 
-use std::{
-    collections::VecDeque,
-    io,
-    net::{IpAddr, SocketAddr},
-};
+use std::{collections::VecDeque, io, sync::Arc};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -12,12 +8,13 @@ use rustix::{
 };
 
 use super::{
-    route::Route,
+    pace::Pace,
     slots::{Slots, State},
 };
 
 /// So many attempts of a worker are under way at once. A target's queue for new connections is often 128 long; what finds
-/// it full is dropped by the kernel and tried again only after a second.
+/// it full is dropped by the kernel and tried again only after a second. This is the only limit of a plan without a
+/// `connect_rate`: connections are opened as fast as the target takes them.
 const MAX_UNDER_WAY: usize = 128;
 
 /// Slots on their way to a connection.
@@ -25,14 +22,17 @@ const MAX_UNDER_WAY: usize = 128;
 pub(super) struct Opening {
     /// Slots in state `Queued`. At most one entry per slot.
     queue: VecDeque<usize>,
-    /// Slots in state `Connecting`.
+    /// Slots in state `Connecting` or `Resolving`.
     under_way: Vec<usize>,
-    route: Route,
+    pace: Option<Arc<Pace>>,
+    /// The next opening's instant, once it is taken.
+    at_ns: Option<u64>,
 }
 
 impl Opening {
-    pub(super) fn new(route: Route) -> Self {
-        Self { queue: VecDeque::new(), under_way: Vec::with_capacity(MAX_UNDER_WAY), route }
+    pub(super) fn new(pace: Option<Arc<Pace>>) -> Self {
+        let under_way = Vec::with_capacity(MAX_UNDER_WAY);
+        Self { queue: VecDeque::new(), under_way, pace, at_ns: None }
     }
 
     /// Puts a slot at the end of the queue.
@@ -40,13 +40,31 @@ impl Opening {
         self.queue.push_back(index);
     }
 
-    /// The slot that may connect now, with the pair of addresses to use.
-    pub(super) fn next(&mut self) -> Option<(usize, (SocketAddr, Option<IpAddr>))> {
-        if self.under_way.len() >= MAX_UNDER_WAY {
+    /// The slot that may connect now, and what the clock said.
+    pub(super) fn next(&mut self, clock: impl Fn() -> u64) -> Option<(usize, u64)> {
+        if self.is_held_up() {
             return None;
         }
-        let index = self.queue.pop_front()?;
-        Some((index, self.route.next()))
+        let now = clock();
+        if let Some(pace) = &self.pace {
+            let taken = self.at_ns.filter(|at| !Pace::is_stale(*at, now));
+            let at = taken.unwrap_or_else(|| pace.take(now));
+            if at > now {
+                self.at_ns = Some(at);
+                return None;
+            }
+            self.at_ns = None;
+        }
+        self.queue.pop_front().map(|index| (index, now))
+    }
+
+    /// When the next slot may connect, if it is only the time that it waits for.
+    pub(super) fn next_at_ns(&self) -> Option<u64> {
+        if self.is_held_up() { None } else { self.at_ns }
+    }
+
+    fn is_held_up(&self) -> bool {
+        self.queue.is_empty() || self.under_way.len() >= MAX_UNDER_WAY
     }
 
     /// The slot's attempt is under way.
@@ -61,9 +79,20 @@ impl Opening {
         }
     }
 
-    /// Nobody waits any more.
-    pub(super) fn clear_queue(&mut self) {
-        self.queue.clear();
+    /// Whether nobody waits for a turn.
+    pub(super) fn is_queue_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Only these wait still.
+    pub(super) fn retain(&mut self, waits: impl Fn(usize) -> bool) {
+        self.queue.retain(|index| waits(*index));
+    }
+
+    /// Takes the first of these out of the queue: it does not need to connect any more.
+    pub(super) fn take(&mut self, wanted: impl Fn(usize) -> bool) -> Option<usize> {
+        let place = self.queue.iter().position(|index| wanted(*index))?;
+        self.queue.remove(place)
     }
 
     /// The slots whose attempt has ended, one way or the other.
@@ -87,5 +116,47 @@ impl Opening {
             .filter(|(_, socket)| !socket.revents().is_empty())
             .map(|(index, _)| index)
             .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use inrush_common::schedule::Rate;
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_paced_slot_waits_for_its_instant_and_says_when_that_is() {
+        let pace = Arc::new(Pace::new(Rate::per_second(100).unwrap()));
+        let mut opening = Opening::new(Some(Arc::clone(&pace)));
+        assert_eq!((opening.next(|| 0), opening.next_at_ns()), (None, None), "nobody waits");
+        opening.enqueue(7);
+        opening.enqueue(8);
+        assert_eq!(opening.next(|| 0), Some((7, 0)));
+        assert_eq!((opening.next(|| 5 * MS), opening.next_at_ns()), (None, Some(10 * MS)));
+        // Another worker takes the instant after that.
+        assert_eq!(pace.take(5 * MS), 20 * MS);
+        assert_eq!(opening.next(|| 11 * MS), Some((8, 11 * MS)));
+        assert_eq!(opening.next_at_ns(), None);
+        opening.enqueue(9);
+        assert_eq!((opening.next(|| 12 * MS), opening.next_at_ns()), (None, Some(30 * MS)));
+    }
+
+    #[test]
+    fn attempts_under_way_hold_up_others_with_and_without_a_pace() {
+        let pace = Arc::new(Pace::new(Rate::per_second(1_000_000).unwrap()));
+        for pace in [None, Some(pace)] {
+            let mut opening = Opening::new(pace);
+            (0..=MAX_UNDER_WAY).for_each(|index| opening.enqueue(index));
+            for index in 0..MAX_UNDER_WAY {
+                assert_eq!(opening.next(|| 10 * MS), Some((index, 10 * MS)));
+                opening.began(index);
+            }
+            assert_eq!((opening.next(|| 10 * MS), opening.next_at_ns()), (None, None));
+            opening.ended(0);
+            assert_eq!(opening.next(|| 10 * MS), Some((MAX_UNDER_WAY, 10 * MS)));
+        }
     }
 }

@@ -41,6 +41,11 @@ impl Reach {
         self.alive.fetch_sub(1, SeqCst);
     }
 
+    /// Failures so far do not count: nobody has tried for a while.
+    pub(super) fn begin_anew(&self) {
+        self.trying_since.store(0, SeqCst);
+    }
+
     /// Whether no connection is alive and attempts have failed for as long as `limit`.
     pub(super) fn is_hopeless(&self, now_ns: u64, limit: Duration) -> bool {
         let since = self.trying_since.load(SeqCst);
@@ -70,5 +75,7 @@ mod tests {
         assert!(!reach.is_hopeless(9_000, limit), "nobody has tried since");
         reach.attempt(9_000);
         assert!(reach.is_hopeless(9_100, limit));
+        reach.begin_anew();
+        assert!(!reach.is_hopeless(99_000, limit), "nobody tries");
     }
 }

@@ -28,12 +28,16 @@ use tokio::{
 };
 
 use super::{
-    closed::{Closed, OpenedBefore},
     collector::{End, Reporter},
     command::{Command, Stop, StopMode},
     job::FirstConnection,
+    lookup::Lookups,
+    pace::Pace,
+    pacer::{Pacer, Wait},
+    phase::Stage,
     reach::Reach,
     share::Share,
+    traffic::Traffic,
 };
 use crate::{clock, timeline::Timeline};
 
@@ -61,6 +65,9 @@ pub(super) struct Shared {
     pub(super) workload: Workload,
     pub(super) addresses: Vec<SocketAddr>,
     pub(super) sources: Vec<IpAddr>,
+    /// Where the plan wants the name looked up for every connection.
+    pub(super) lookups: Option<Lookups>,
+    pub(super) pace: Option<Arc<Pace>>,
     pub(super) reach: Reach,
     /// A worker has failed: the others stop.
     pub(super) failed: AtomicBool,
@@ -114,9 +121,9 @@ impl Assigned {
         let _runtime = runtime.enter();
         let timeline = Timeline::new(start);
         let mut reporter = self.reporter;
-        let mut worker =
-            Worker::new(&self.shared, &self.share, self.commands, timeline, self.first);
-        let ran = catch_unwind(AssertUnwindSafe(|| runtime.block_on(worker.run(&mut reporter))));
+        let mut worker = Worker::new(&self.shared, &self.share, self.commands, timeline);
+        let ran = worker.run(&mut reporter, self.first);
+        let ran = catch_unwind(AssertUnwindSafe(|| runtime.block_on(ran)));
         let failure = match ran {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error.to_string()),
@@ -147,8 +154,8 @@ impl Assigned {
         let command = self.commands.borrow_and_update().to_owned();
         let reason = command.stop.map_or(NotStarted::Aborted, |stop| stop.reason);
         let timeline = Timeline::new(clock::now());
-        let mut worker = Worker::new(&self.shared, &self.share, self.commands, timeline, None);
-        worker.stop(Stopping { until_ns: 0, reason, completion: stopped(reason) });
+        let mut worker = Worker::new(&self.shared, &self.share, self.commands, timeline);
+        worker.stop(0, Stopping { until_ns: 0, reason, completion: stopped(reason) });
         self.reporter.end(worker.end(None));
     }
 }
@@ -175,7 +182,7 @@ fn stopped(reason: NotStarted) -> Completion {
 }
 
 struct Worker {
-    closed: Closed,
+    traffic: Traffic,
     commands: watch::Receiver<Command>,
     shared: Arc<Shared>,
     timeline: Timeline,
@@ -186,23 +193,17 @@ struct Worker {
 }
 
 impl Worker {
-    /// Within the runtime.
     fn new(
         shared: &Arc<Shared>,
         share: &Share,
         commands: watch::Receiver<Command>,
         timeline: Timeline,
-        first: Option<FirstConnection>,
     ) -> Self {
         let workload = &shared.workload;
-        let first = first.and_then(|first| {
-            let (address, connect_ns) = (first.address, first.connect_ns);
-            let stream = tokio::net::TcpStream::from_std(first.stream).ok()?;
-            Some(OpenedBefore { stream, address, connect_ns })
-        });
         let tick = workload.timeout.min(workload.connect_timeout) / TICKS_PER_TIMEOUT;
         Self {
-            closed: Closed::new(shared, share, timeline, first),
+            traffic: Traffic::new(shared, share, timeline)
+                .expect("arrivals are checked before there are workers"),
             commands,
             shared: Arc::clone(shared),
             timeline,
@@ -213,9 +214,20 @@ impl Worker {
         }
     }
 
-    async fn run(&mut self, reporter: &mut Reporter) -> io::Result<()> {
+    /// Within the runtime.
+    async fn run(
+        &mut self,
+        reporter: &mut Reporter,
+        first: Option<FirstConnection>,
+    ) -> io::Result<()> {
+        let mut pacer = Pacer::new(self.timeline)?;
+        if let Some(first) = first {
+            self.traffic.take_over(first);
+            // The runtime looks at it once: the target may have closed it meanwhile.
+            tokio::task::yield_now().await;
+        }
         let mut timer = pin!(sleep_until(self.timeline.at(0).into()));
-        let turns = poll_fn(|cx| self.turn(cx, timer.as_mut(), reporter));
+        let turns = poll_fn(|cx| self.turn(cx, timer.as_mut(), &mut pacer, reporter));
         // Fairness between the connections is the turn's business; there is nothing else on this thread.
         tokio::task::unconstrained(turns).await
     }
@@ -224,18 +236,28 @@ impl Worker {
         &mut self,
         cx: &mut Context<'_>,
         mut timer: Pin<&mut Sleep>,
+        pacer: &mut Pacer,
         reporter: &mut Reporter,
     ) -> Poll<io::Result<()>> {
         while timer.as_mut().poll(cx).is_ready() {
             self.tick(reporter);
             timer.as_mut().reset(self.timeline.at(self.next_tick_ns).into());
         }
-        let again = match self.closed.turn(cx.waker()) {
+        // The clock is read once a turn, and only where something is due at an instant.
+        let now = self.traffic.next_due().map(|_| self.timeline.now_ns());
+        let mut again = match self.traffic.turn(cx.waker(), now) {
             Ok(again) => again,
             Err(error) => return Poll::Ready(Err(error)),
         };
-        if self.closed.is_done() {
+        if self.traffic.is_done() {
             return Poll::Ready(Ok(()));
+        }
+        if !again && let Some(due) = self.traffic.next_due() {
+            let now = now.unwrap_or_else(|| self.timeline.now_ns());
+            match pacer.wait_for(due, now, cx) {
+                Ok(wait) => again = wait == Wait::Awake,
+                Err(error) => return Poll::Ready(Err(error)),
+            }
         }
         if again {
             cx.waker().wake_by_ref();
@@ -253,18 +275,18 @@ impl Worker {
             self.obey(now, command.unwrap_or(ABANDONED));
         }
         if self.stopping.is_none() {
-            self.look_for_an_end(now);
+            self.give_up_when_hopeless(now);
         }
-        self.closed.sweep(now);
+        self.traffic.sweep(now);
         if self.stopping.as_ref().is_some_and(|stopping| stopping.until_ns <= now) {
-            self.closed.abandon();
+            self.traffic.abandon(now);
         }
         if now >= self.next_report_ns {
             let second = now / SECOND_NS;
             self.next_report_ns = (second + 1) * SECOND_NS;
-            let (open, in_flight) = self.closed.gauges();
-            self.closed.stats().phases[0].until_ns = now;
-            reporter.report(second, self.closed.stats(), open, in_flight);
+            let (open, in_flight) = self.traffic.gauges();
+            self.traffic.mark_time(now);
+            reporter.report(second, &mut self.traffic.stats, open, in_flight);
         }
     }
 
@@ -273,7 +295,7 @@ impl Worker {
         let (step, tick) = (clock::nanos(TIMER_STEP), clock::nanos(self.tick));
         while self.next_tick_ns <= now {
             let late = (now - self.next_tick_ns).saturating_sub(step);
-            self.closed.stats().worker_lag.record(late);
+            self.traffic.stats.worker_lag.record(late);
             self.next_tick_ns += tick;
         }
     }
@@ -286,29 +308,21 @@ impl Worker {
         };
         match &mut self.stopping {
             Some(stopping) => stopping.until_ns = stopping.until_ns.min(until_ns),
-            None => self.stop(Stopping { until_ns, reason, completion: stopped(reason) }),
+            None => self.stop(now, Stopping { until_ns, reason, completion: stopped(reason) }),
         }
     }
 
-    fn look_for_an_end(&mut self, now: u64) {
+    fn give_up_when_hopeless(&mut self, now: u64) {
         let limit = self.shared.workload.give_up_after;
-        if self.closed.is_over(now) {
-            self.stop(Stopping {
-                until_ns: self.grace_from(now),
-                reason: NotStarted::DurationEnded,
-                completion: Completion::Finished,
+        let at_work = self.traffic.phases.iter().any(|phase| phase.stage == Stage::On);
+        if at_work && self.shared.reach.is_hopeless(now, limit) {
+            let last = self.traffic.last_connect_error.clone();
+            let text = last.unwrap_or_else(|| {
+                format!("{}: no answer to a connection attempt", self.shared.addresses[0])
             });
-        } else if self.shared.reach.is_hopeless(now, limit) {
-            let last = self.closed.last_connect_error();
-            let text = last.map_or_else(
-                || format!("{}: no answer to a connection attempt", self.shared.addresses[0]),
-                str::to_owned,
-            );
-            self.stop(Stopping {
-                until_ns: now,
-                reason: NotStarted::TargetUnreachable,
-                completion: Completion::TargetUnreachable(text),
-            });
+            let completion = Completion::TargetUnreachable(text);
+            let reason = NotStarted::TargetUnreachable;
+            self.stop(now, Stopping { until_ns: now, reason, completion });
         }
     }
 
@@ -316,31 +330,24 @@ impl Worker {
         now.saturating_add(clock::nanos(self.shared.workload.grace))
     }
 
-    fn stop(&mut self, stopping: Stopping) {
-        self.closed.stop_beginning();
+    fn stop(&mut self, now: u64, stopping: Stopping) {
+        self.traffic.stop(stopping.reason, now);
         self.stopping = Some(stopping);
     }
 
     /// Closes the accounts.
     fn end(mut self, failure: Option<String>) -> End {
         let now = self.timeline.now_ns();
-        if failure.is_none() && self.stopping.is_none() {
-            // The last request may have ended between the end of the time and the next tick.
-            self.look_for_an_end(now);
-        }
-        let complete = self.closed.is_complete();
-        self.closed.abandon();
-        let stopping = self.stopping.take();
-        let reason = stopping.as_ref().map_or(NotStarted::Aborted, |stopping| stopping.reason);
-        self.closed.settle(reason);
-        let completion = match (failure, stopping) {
+        let traffic = &mut self.traffic;
+        traffic.abandon(now);
+        traffic.close_all();
+        let completion = match (failure, self.stopping) {
             (Some(text), _) => Completion::Internal(format!("a worker failed: {text}")),
-            (None, Some(stopping)) if !complete => stopping.completion,
+            (None, Some(stopping)) if traffic.interrupted => stopping.completion,
             (None, _) => Completion::Finished,
         };
-        let (_, in_flight) = self.closed.gauges();
-        self.closed.stats().phases[0].until_ns = now;
-        let stats: Stats = std::mem::take(self.closed.stats());
+        let (_, in_flight) = traffic.gauges();
+        let stats: Stats = std::mem::take(&mut traffic.stats);
         End { at_ns: now, stats, in_flight, completion }
     }
 }
@@ -353,19 +360,28 @@ fn words(panic: &(dyn Any + Send)) -> &str {
 #[cfg(test)]
 mod tests {
     use http::{Method, Uri};
-    use inrush_common::plan::{ClosedLoad, Expect, Load, Request};
+    use inrush_common::{
+        plan::{ClosedLoad, ConnectionPolicy, Expect, Load, Phase, Request, ThinkTime},
+        schedule::{ConnectionProfile, Interleave},
+    };
 
     use super::*;
     use crate::engine::collector::{Collector, EngineInterval, link};
 
     fn shared(addresses: Vec<SocketAddr>) -> Arc<Shared> {
+        let hour_ns = 3_600 * SECOND_NS;
         let load = ClosedLoad {
-            connections: 2,
+            profile: ConnectionProfile::constant(2, hour_ns).unwrap(),
+            lanes: Interleave::whole(2),
             requests: Some(10),
             duration: None,
-            ramp_up: Duration::from_secs(3600),
-            ordinal: 0,
-            shares: 1,
+            think_time: ThinkTime::None,
+        };
+        let phase = Phase {
+            name: Phase::ONLY.to_owned(),
+            measure: true,
+            starts_at: Duration::ZERO,
+            load: Load::Closed(load),
         };
         let request = Request {
             name: "it".to_owned(),
@@ -378,41 +394,53 @@ mod tests {
         let second = Duration::from_secs(1);
         let workload = Workload {
             requests: vec![request],
-            load: Load::Closed(load),
+            phases: vec![phase],
             timeout: second,
             connect_timeout: second,
             grace: second,
             give_up_after: second,
+            connections: ConnectionPolicy::default(),
+            seed: 0,
         };
         let failed = AtomicBool::new(false);
         Arc::new(Shared {
             workload,
             addresses,
             sources: Vec::new(),
+            lookups: None,
+            pace: None,
             reach: Reach::default(),
             failed,
             began: watch::Sender::default(),
         })
     }
 
-    /// The last interval of two workers that were started at once.
+    /// The last interval of two workers that were started at once, with the sum over all.
     fn run(shared: &Arc<Shared>) -> EngineInterval {
         let (command, commands) = watch::channel(Command::default());
         command.send_modify(|command| {
             command.start(clock::now());
         });
-        let Load::Closed(load) = &shared.workload.load;
         let mut links = Vec::new();
-        for share in Share::split(load, 2) {
+        for share in Share::split(&shared.workload, 2) {
             let (reporter, link) = link();
             links.push(link);
             let (shared, commands) = (Arc::clone(shared), commands.clone());
             let assigned = Assigned { share, shared, commands, reporter, first: None };
             assigned.spawn().unwrap().join().unwrap();
         }
-        let mut collector = Collector::new(links, 1);
+        let mut collector = Collector::new(links, (1, 1));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(collector.next()).unwrap()
+        // To print where a worker panicked may take longer than a second.
+        let mut sum = Stats::default();
+        loop {
+            let mut interval = runtime.block_on(collector.next()).unwrap();
+            sum.add_interval(&interval.stats);
+            if interval.completion.is_some() {
+                interval.stats = sum;
+                return interval;
+            }
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::io;
 use inrush_common::outcome::ErrorClass;
 use rustix::io::Errno;
 
-use super::io::StreamState;
+use super::io::{Sent, StreamState};
 
 /// Where an exchange stood when it broke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,33 +47,47 @@ pub(crate) struct Broken {
     pub(crate) stage: Stage,
     pub(crate) stream: StreamState,
     pub(crate) complaint: Complaint,
-    /// Whether one byte of the response came.
-    pub(crate) answered: bool,
+    /// How many bytes of the response came.
+    pub(crate) received: u64,
+    /// How much of the request was written.
+    pub(crate) sent: Sent,
     /// Whether the connection had served a request before.
     pub(crate) reused: bool,
 }
 
+/// A head of fewer bytes is neither too long nor has it too many headers. hyper says "too large" of such a one when the
+/// length it announces is beyond what a number holds.
+const LEAST_TOO_LARGE: u64 = 1024;
+
 /// The class of an exchange that broke.
 pub(crate) fn exchange(broken: Broken) -> ErrorClass {
     match broken.complaint {
-        Complaint::TooLarge => return ErrorClass::HeaderTooLarge,
-        Complaint::Parse => return ErrorClass::HeaderParse,
+        Complaint::TooLarge if broken.received >= LEAST_TOO_LARGE => {
+            return ErrorClass::HeaderTooLarge;
+        }
+        Complaint::TooLarge | Complaint::Parse => return ErrorClass::HeaderParse,
         Complaint::Other => {}
     }
-    let silent = !broken.answered;
+    let silent = broken.received == 0;
     match (broken.stage, broken.stream) {
         (_, StreamState::Ended | StreamState::ReadFailed | StreamState::WriteFailed)
             if silent && broken.reused =>
         {
             ErrorClass::ClosedOnReuse
         }
+        (_, StreamState::Ended | StreamState::ReadFailed | StreamState::WriteFailed)
+            if silent && broken.sent == Sent::Part =>
+        {
+            ErrorClass::SendFailed
+        }
         (Stage::Head, StreamState::Ended) if silent => ErrorClass::ClosedBeforeResponse,
-        (Stage::Head, StreamState::WriteFailed) if silent => ErrorClass::SendFailed,
         (_, StreamState::ReadFailed | StreamState::WriteFailed) => ErrorClass::Reset,
         // It ended within the head: what came is no head.
         (Stage::Head, StreamState::Ended) => ErrorClass::HeaderParse,
         (Stage::Body, StreamState::Ended) => ErrorClass::BodyTruncated,
         (Stage::Body, StreamState::Open) => ErrorClass::BodyDecode,
+        // It spoke before it was asked: what came is no answer.
+        (Stage::Head, StreamState::Open) if broken.sent == Sent::Nothing => ErrorClass::HeaderParse,
         (Stage::Head, StreamState::Open) => ErrorClass::Protocol,
     }
 }
@@ -108,30 +122,38 @@ mod tests {
     fn each_way_to_break_has_its_class() {
         use Complaint::{Other, Parse, TooLarge};
         use ErrorClass as E;
+        use Sent::{All, Nothing, Part};
         use Stage::{Body, Head};
         use StreamState::{Ended, Open, ReadFailed, WriteFailed};
-        // stage, stream, complaint, answered, reused
+        // stage, stream, complaint, bytes received, request sent, reused
         let cases = [
-            ((Head, Ended, Other, false, false), E::ClosedBeforeResponse),
-            ((Head, Ended, Other, false, true), E::ClosedOnReuse),
-            ((Head, ReadFailed, Other, false, true), E::ClosedOnReuse),
-            ((Head, WriteFailed, Other, false, true), E::ClosedOnReuse),
-            ((Head, ReadFailed, Other, false, false), E::Reset),
-            ((Head, WriteFailed, Other, false, false), E::SendFailed),
-            ((Head, ReadFailed, Other, true, true), E::Reset),
-            ((Head, WriteFailed, Other, true, false), E::Reset),
-            ((Head, Ended, Other, true, true), E::HeaderParse),
-            ((Head, Open, Parse, true, false), E::HeaderParse),
-            ((Head, Ended, Parse, true, false), E::HeaderParse),
-            ((Head, Open, TooLarge, true, true), E::HeaderTooLarge),
-            ((Head, Open, Other, true, true), E::Protocol),
-            ((Body, Ended, Other, true, true), E::BodyTruncated),
-            ((Body, ReadFailed, Other, true, false), E::Reset),
-            ((Body, WriteFailed, Other, true, false), E::Reset),
-            ((Body, Open, Other, true, false), E::BodyDecode),
+            ((Head, Ended, Other, 0, Nothing, false), E::ClosedBeforeResponse),
+            ((Head, Ended, Other, 0, Part, false), E::SendFailed),
+            ((Head, Ended, Other, 0, All, false), E::ClosedBeforeResponse),
+            ((Head, Ended, Other, 0, All, true), E::ClosedOnReuse),
+            ((Head, ReadFailed, Other, 0, All, true), E::ClosedOnReuse),
+            ((Head, WriteFailed, Other, 0, Part, true), E::ClosedOnReuse),
+            ((Head, ReadFailed, Other, 0, Nothing, false), E::Reset),
+            ((Head, WriteFailed, Other, 0, Nothing, false), E::Reset),
+            ((Head, ReadFailed, Other, 0, Part, false), E::SendFailed),
+            ((Head, WriteFailed, Other, 0, Part, false), E::SendFailed),
+            ((Head, ReadFailed, Other, 0, All, false), E::Reset),
+            ((Head, ReadFailed, Other, 9, All, true), E::Reset),
+            ((Head, WriteFailed, Other, 9, Part, false), E::Reset),
+            ((Head, Ended, Other, 9, All, true), E::HeaderParse),
+            ((Head, Open, Parse, 9, All, false), E::HeaderParse),
+            ((Head, Ended, Parse, 9, All, false), E::HeaderParse),
+            ((Head, Open, TooLarge, 5000, All, true), E::HeaderTooLarge),
+            ((Head, Open, TooLarge, 50, All, true), E::HeaderParse),
+            ((Head, Open, Other, 9, Nothing, false), E::HeaderParse),
+            ((Head, Open, Other, 9, All, true), E::Protocol),
+            ((Body, Ended, Other, 9, All, true), E::BodyTruncated),
+            ((Body, ReadFailed, Other, 9, All, false), E::Reset),
+            ((Body, WriteFailed, Other, 9, Part, false), E::Reset),
+            ((Body, Open, Other, 9, All, false), E::BodyDecode),
         ];
-        for ((stage, stream, complaint, answered, reused), class) in cases {
-            let broken = Broken { stage, stream, complaint, answered, reused };
+        for ((stage, stream, complaint, received, sent, reused), class) in cases {
+            let broken = Broken { stage, stream, complaint, received, sent, reused };
             assert_eq!(exchange(broken), class, "{broken:?}");
         }
     }

@@ -73,6 +73,12 @@ fn no_source(source: IpAddr, error: io::Error) -> io::Error {
     }
 }
 
+/// Whether a failed attempt had made the connection, and the target then reset it: what refuses an attempt has another
+/// code.
+pub(crate) fn was_made(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::ConnectionReset
+}
+
 /// A connect error in words, lower case.
 pub(crate) fn describe(error: &io::Error) -> String {
     let words = match error.raw_os_error().map(Errno::from_raw_os_error) {
@@ -86,4 +92,24 @@ pub(crate) fn describe(error: &io::Error) -> String {
         _ => return error.to_string(),
     };
     words.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_sends_at_once_and_comes_from_its_source() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let source = "127.0.0.9".parse().unwrap();
+        let address = listener.local_addr().unwrap();
+        let connecting = Connecting::begin(address, Some(source)).unwrap();
+        std::future::poll_fn(|cx| connecting.poll(cx)).await.unwrap();
+        let stream = connecting.into_stream();
+        assert!(stream.nodelay().unwrap(), "the second write of a request waits for nobody");
+        let (_, peer) = listener.accept().unwrap();
+        assert_eq!((peer.ip(), peer.port()), (source, stream.local_addr().unwrap().port()));
+    }
 }

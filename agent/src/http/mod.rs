@@ -3,6 +3,7 @@
 //! Knows nothing of plans' shares, of other connections or of statistics.
 
 pub(crate) mod classify;
+pub(crate) mod codec;
 pub(crate) mod connect;
 pub(crate) mod exchange;
 pub(crate) mod io;

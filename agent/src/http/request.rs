@@ -5,8 +5,13 @@ use http::{HeaderMap, HeaderValue, Method, Uri, header};
 use http_body_util::Full;
 use inrush_common::plan::{self, Expect};
 
+use super::codec;
+
 /// The body of every request: one piece, not copied.
 pub(crate) type Body = Full<Bytes>;
+
+/// Bodies up to this size are kept beside their head, once more, to go out with it in one write.
+pub(crate) const MOST_AHEAD: usize = 4096;
 
 /// A request with everything in it that does not vary.
 #[derive(Debug)]
@@ -15,6 +20,8 @@ pub(crate) struct Prepared {
     target: Uri,
     headers: HeaderMap,
     body: Bytes,
+    /// All of it as it goes over the wire; empty when hyper has to write it itself, each time.
+    wire: Box<[u8]>,
     /// Which answers are successes.
     pub(crate) expect: Expect,
 }
@@ -38,18 +45,52 @@ impl Prepared {
         if request.body.is_empty() && announces && !framed {
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        Self {
+        let mut prepared = Self {
             method: request.method.clone(),
             target: origin_form(&request.url),
             headers,
             body: request.body.clone(),
+            wire: Box::default(),
             expect: request.expect.clone(),
+        };
+        // hyper has to see a `close`: it is about what comes after the response.
+        let keeps = |header: &plan::Header| {
+            header.name != header::CONNECTION
+                || header.value.as_bytes().eq_ignore_ascii_case(b"keep-alive")
+        };
+        if prepared.body.len() <= MOST_AHEAD && request.headers.iter().all(keeps) {
+            prepared.wire = codec::encoded(prepared.to_http()).into();
         }
+        prepared
+    }
+
+    /// The same for the last request on a connection: it says that it is, unless the plan says something about that.
+    pub(crate) fn last(request: &plan::Request) -> Self {
+        let mut request = request.clone();
+        if request.headers.iter().all(|header| header.name != header::CONNECTION) {
+            let value = HeaderValue::from_static("close");
+            request.headers.push(plan::Header { name: header::CONNECTION, value });
+        }
+        Self::new(&request)
     }
 
     /// Bytes of the body.
     pub(crate) fn body_len(&self) -> usize {
         self.body.len()
+    }
+
+    /// What to write, head and body. `None` when hyper must write it.
+    pub(crate) fn wire(&self) -> Option<&[u8]> {
+        (!self.wire.is_empty()).then_some(&*self.wire)
+    }
+
+    /// As much of it as hyper needs to know to read the response when the request was written by somebody else: the
+    /// method. `headers` is empty, and is used for the response's.
+    pub(crate) fn stand_in(&self, headers: HeaderMap) -> http::Request<Body> {
+        let mut request = http::Request::new(Full::default());
+        *request.method_mut() = self.method.clone();
+        *request.headers_mut() = headers;
+        request
     }
 
     /// One copy to send. Names, values, target and body are shared, not copied.
@@ -60,6 +101,24 @@ impl Prepared {
         *request.headers_mut() = self.headers.clone();
         request
     }
+}
+
+/// Bytes of this request on the wire in HTTP/1.1, head and body.
+pub fn request_bytes(request: &plan::Request) -> u64 {
+    let sent = Prepared::new(request).to_http();
+    let line = sent.method().as_str().len() + sent.uri().to_string().len() + "  HTTP/1.1\r\n".len();
+    let headers = sent.headers().iter();
+    let headers: usize =
+        headers.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len()).sum();
+    // The length of a body is written by hyper, where the plan frames it in no way of its own.
+    let framed = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
+    let framed = framed.iter().any(|name| sent.headers().contains_key(name));
+    let length = if request.body.is_empty() || framed {
+        0
+    } else {
+        format!("content-length: {}\r\n", request.body.len()).len()
+    };
+    (line + headers + length + "\r\n".len() + request.body.len()) as u64
 }
 
 /// Host and port as the URL has them, without user information.
@@ -116,6 +175,17 @@ mod tests {
         let sent = Prepared::new(&request(Method::GET, "http://example.test/", &own)).to_http();
         assert_eq!(sent.headers().get_all("x-a").iter().collect::<Vec<_>>(), ["1", "2"]);
         assert_eq!(sent.headers().get_all(header::HOST).iter().collect::<Vec<_>>(), ["other.test"]);
+    }
+
+    #[test]
+    fn the_last_request_on_a_connection_says_so_unless_the_plan_speaks_of_it() {
+        let connection = |own: &[(&str, &str)]| {
+            let sent = Prepared::last(&request(Method::GET, "http://example.test/", own)).to_http();
+            let values = sent.headers().get_all(header::CONNECTION);
+            values.iter().map(|value| value.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(connection(&[]), ["close"]);
+        assert_eq!(connection(&[("connection", "keep-alive")]), ["keep-alive"]);
     }
 
     #[test]

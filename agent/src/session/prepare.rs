@@ -6,16 +6,16 @@ use std::{
     time::Duration,
 };
 
-use inrush_common::{plan::Workload, units::Nanos};
+use inrush_common::{churn::Churn, plan::Workload, units::Nanos};
 use inrush_proto::v1;
 use tokio::time::timeout;
 
 use super::{owned::Owned, state::Fault};
 use crate::{
     bounds::Bounds,
-    capacity::{self, Limits},
+    capacity::{Limits, Needs},
     engine::{Engine, Job, connect_first},
-    resolve::{reachable_from, resolve},
+    resolve::{Place, add_new, reachable_from, resolve},
 };
 
 /// A resolver that needs longer is broken; waiting for it would only hide that.
@@ -72,28 +72,36 @@ pub(super) async fn prepare(assign: v1::Assign, means: Means) -> Result<Prepared
         0 => READY_WITHIN,
         nanos => Duration::from_nanos(nanos),
     };
-    let Some(request) = workload.requests.first() else {
-        return Err(internal("the assignment's workload has no request".into()));
-    };
-    let url = request.url.clone();
-    match timeout(within, reach(workload, &means)).await {
+    let places = Place::all_of(&workload)
+        .map_err(|error| internal(format!("the assignment's workload is bad: {error}")))?;
+    match timeout(within, reach(workload, &places, &means)).await {
         Ok(prepared) => prepared,
         Err(_) => {
             let within = Nanos::from(within);
-            let detail = format!("no connection to {url} within {within}, the time to get ready");
+            let places: Vec<String> = places.iter().map(Place::to_string).collect();
+            let places = places.join(", ");
+            let detail =
+                format!("no connection to {places} within {within}, the time to get ready");
             Err(unprepared(Fault::TargetUnreachable, detail))
         }
     }
 }
 
-async fn reach(workload: Workload, means: &Means) -> Result<Prepared, Unprepared> {
+async fn reach(
+    workload: Workload,
+    places: &[Place],
+    means: &Means,
+) -> Result<Prepared, Unprepared> {
     let unreachable = |error| unprepared(Fault::TargetUnreachable, error);
-    let url = &workload.requests[0].url;
     let forbidden = |error| unprepared(Fault::Forbidden, error);
     means.bounds.permit_rate(&workload).map_err(forbidden)?;
-    let found = resolve(url, RESOLVE_WITHIN).await.map_err(unreachable)?;
-    means.bounds.permit(url.host(), &found).map_err(forbidden)?;
-    let addresses = reachable_from(url, found, &means.sources).map_err(unreachable)?;
+    let mut found = Vec::new();
+    for place in places {
+        let addresses = resolve(place, RESOLVE_WITHIN).await.map_err(unreachable)?;
+        means.bounds.permit(&place.host, &addresses).map_err(forbidden)?;
+        add_new(&mut found, addresses);
+    }
+    let addresses = reachable_from(places, found, &means.sources).map_err(unreachable)?;
     build(workload, addresses, means).await
 }
 
@@ -105,7 +113,7 @@ async fn build(
 ) -> Result<Prepared, Unprepared> {
     let connections = workload.peak_connections();
     let idle = connections == 0 || workload.planned_requests() == Some(0);
-    check(connections, &addresses, means)?;
+    check(&workload, &addresses, means)?;
     // With nothing to send, the target does not hear of this agent.
     let mut first_connection = None;
     if !idle {
@@ -117,7 +125,7 @@ async fn build(
         // Where a name has addresses of both families, a server often listens on one only, and every other
         // connection would fail.
         addresses.retain(|address| address.is_ipv4() == first.address().is_ipv4());
-        check(connections, &addresses, means)?;
+        check(&workload, &addresses, means)?;
         first_connection = Some(first);
     }
     let grace = workload.grace;
@@ -127,6 +135,7 @@ async fn build(
         sources: means.sources.clone(),
         workers: means.workers,
         first_connection,
+        bounds: means.bounds.clone(),
     };
     let engine = Engine::spawn(job).map_err(|error| {
         unprepared(Fault::Internal, format!("cannot start {} workers: {error}", means.workers))
@@ -134,12 +143,17 @@ async fn build(
     Ok(Prepared { engine: Owned::new(engine), grace })
 }
 
-/// Whether so many connections can be had to these addresses.
-fn check(connections: u64, addresses: &[SocketAddr], means: &Means) -> Result<(), Unprepared> {
+/// Whether this machine has what the workload needs for connections to these addresses.
+fn check(workload: &Workload, addresses: &[SocketAddr], means: &Means) -> Result<(), Unprepared> {
+    // Ports are counted by address and port of the target.
     let targets: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
-    let paths = capacity::paths(&means.sources, &targets);
-    let unfit = |error| unprepared(Fault::Capacity, error);
-    means.limits.check(connections, paths).map_err(unfit)
+    let needs = Needs {
+        connections: workload.peak_connections(),
+        churn: Churn::of(workload),
+        targets: &targets,
+        sources: &means.sources,
+    };
+    means.limits.check(needs).map_err(|error| unprepared(Fault::Capacity, error))
 }
 
 #[cfg(test)]
@@ -148,7 +162,8 @@ mod tests {
 
     use inrush_common::{
         outcome::ErrorClass,
-        plan::{ClosedLoad, Expect, Request},
+        plan::{ClosedLoad, ConnectionPolicy, Expect, Load, Phase, Request, ThinkTime},
+        schedule::{ConnectionProfile, Interleave},
         stats::Stats,
     };
     use inrush_testkit::{LONG, Response, Target};
@@ -167,18 +182,24 @@ mod tests {
                 body: bytes::Bytes::new(),
                 expect: Expect::default(),
             }],
-            load: Load::Closed(ClosedLoad {
-                connections: 4,
-                requests: Some(requests),
-                duration: None,
-                ramp_up: Duration::ZERO,
-                ordinal: 0,
-                shares: 1,
-            }),
+            phases: vec![Phase {
+                name: Phase::ONLY.to_owned(),
+                measure: true,
+                starts_at: Duration::ZERO,
+                load: Load::Closed(ClosedLoad {
+                    profile: ConnectionProfile::constant(4, 0).unwrap(),
+                    lanes: Interleave::whole(requests.min(4)),
+                    requests: Some(requests),
+                    duration: None,
+                    think_time: ThinkTime::None,
+                }),
+            }],
             timeout: LONG,
             connect_timeout: LONG,
             grace: LONG,
             give_up_after: LONG,
+            connections: ConnectionPolicy::default(),
+            seed: 0,
         }
     }
 

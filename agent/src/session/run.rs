@@ -224,7 +224,7 @@ impl Run {
         if let Some(uplink) = &mut self.uplink {
             let (at, gauges) = load.last;
             let interval = Interval { from_ns: at, to_ns: at };
-            let gauges = Gauges { cpu_ns: 0, cpu_capacity_ns: 0, ..gauges };
+            let gauges = Gauges { cpu_ns: 0, cpu_capacity_ns: 0, throttled_ns: 0, ..gauges };
             let completion = Some(Completion::Internal(detail));
             uplink.push(interval, Stats::default(), gauges, completion);
         }

@@ -164,6 +164,7 @@ fn merge(
     into.gauges = Gauges {
         cpu_ns: into.gauges.cpu_ns + gauges.cpu_ns,
         cpu_capacity_ns: into.gauges.cpu_capacity_ns + gauges.cpu_capacity_ns,
+        throttled_ns: into.gauges.throttled_ns + gauges.throttled_ns,
         ..gauges
     };
     into.completion = completion;
@@ -185,9 +186,9 @@ mod tests {
 
     /// Interval `second`, in which one request of `second` + 1 ms succeeded.
     fn push(uplink: &mut Uplink, second: u64, completion: Option<Completion>) {
-        let mut stats = Stats::new(1);
-        stats.requests[0].started = 1;
-        stats.requests[0].record(&Sample {
+        let mut stats = Stats::new(1, 1);
+        stats.phases[0].requests[0].started = 1;
+        stats.phases[0].requests[0].record(&Sample {
             outcome: Outcome::Response { status: 200, success: true },
             response_time: (second + 1) * 1_000_000,
             service_time: None,
@@ -308,8 +309,8 @@ mod tests {
             }
             prop_assert!(uplink.is_handed_in());
             let fleet = stored.fleet();
-            prop_assert_eq!(fleet.requests[0].started, pushed);
-            prop_assert_eq!(fleet.requests[0].succeeded_times.response_time.count(), pushed);
+            prop_assert_eq!(fleet.phases[0].requests[0].started, pushed);
+            prop_assert_eq!(fleet.phases[0].requests[0].succeeded_times.response_time.count(), pushed);
         }
     }
 }

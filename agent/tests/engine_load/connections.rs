@@ -12,7 +12,7 @@ use inrush_agent::{clock, engine::connect_first};
 use inrush_common::outcome::ErrorClass;
 use inrush_testkit::{LONG, Received, Response, Script, Step, Target};
 
-use crate::support::{against, job, run, with_header, with_load, workload};
+use crate::support::{against, job, lasting, run, with_header, with_ramp, workload};
 
 /// Says hello and keeps the times at which connections came.
 struct Arrivals(Arc<Mutex<Vec<Instant>>>);
@@ -33,11 +33,7 @@ fn a_ramp_opens_the_connections_evenly_over_its_time_and_over_the_workers() {
     let arrivals = Arc::new(Mutex::new(Vec::new()));
     let target = Target::start(Arrivals(Arc::clone(&arrivals)));
     let ramp = Duration::from_millis(1000);
-    let workload = with_load(workload(1, 20), |load| {
-        load.requests = None;
-        load.duration = Some(ramp + Duration::from_millis(200));
-        load.ramp_up = ramp;
-    });
+    let workload = with_ramp(lasting(ramp + Duration::from_millis(200), 20), ramp);
     let began = clock::now();
     run(job(workload, target.addr(), 2));
     let arrivals: Vec<Duration> = arrivals.lock().unwrap().iter().map(|at| *at - began).collect();
@@ -52,7 +48,7 @@ fn a_ramp_opens_the_connections_evenly_over_its_time_and_over_the_workers() {
 #[test]
 fn a_ramp_does_not_hold_up_a_plan_that_is_done_without_it() {
     let target = Target::hello();
-    let slow = with_load(workload(50, 10), |load| load.ramp_up = Duration::from_secs(1000));
+    let slow = with_ramp(workload(50, 10), Duration::from_secs(1000));
     let outcome = against(&target, slow);
     outcome.assert_all_succeeded(50);
     assert_eq!(target.counts().connections, 1);
@@ -92,32 +88,6 @@ fn connection_close_by_the_plan_or_the_target_makes_a_connection_per_request() {
         assert!(times.response_time.max() > times.service_time.min());
         assert!(times.schedule_lag.max() > Some(0));
     }
-}
-
-#[test]
-fn a_target_that_says_close_and_keeps_the_socket_open_does_not_hold_up_the_next_request() {
-    let answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
-    let target = Target::start(move |_: &Received| vec![Step::write(answer), Step::Hold]);
-    let outcome = against(&target, workload(20, 2));
-    outcome.assert_all_succeeded(20);
-    assert_eq!(outcome.stats.connections.opened, 20);
-}
-
-#[test]
-fn an_http_1_0_target_that_closes_each_connection_fails_nothing() {
-    let target = Target::raw(b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nhello");
-    let outcome = run(job(workload(100, 5), target.addr(), 2));
-    outcome.assert_all_succeeded(100);
-    assert_eq!(outcome.stats.connections.opened, 100);
-    assert_eq!(target.counts().requests, 100);
-    let target = Target::start(|_: &Received| {
-        vec![Step::write(
-            b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok",
-        )]
-    });
-    let outcome = against(&target, workload(20, 2));
-    outcome.assert_all_succeeded(20);
-    assert_eq!(outcome.stats.connections.opened, 2);
 }
 
 #[test]

@@ -111,7 +111,8 @@ fn several_requests_take_turns_and_are_counted_apart() {
         *seen.entry(request.path().to_owned()).or_insert(0) += 1;
     }
     assert_eq!(seen, BTreeMap::from([("/path?q=1".to_owned(), 5), ("/second".to_owned(), 5)]));
-    let started: Vec<u64> = outcome.stats.requests.iter().map(|stats| stats.started).collect();
+    let started: Vec<u64> =
+        outcome.stats.phases[0].requests.iter().map(|stats| stats.started).collect();
     assert_eq!(started, [5, 5]);
 }
 

@@ -4,10 +4,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test itself does")]
 
+mod codecs;
 mod connections;
 mod counts;
 mod ends;
 mod failures;
 mod field;
-mod responses;
+mod lanes;
+mod open;
+mod opening;
+mod phases;
+mod policy;
 mod support;

@@ -12,7 +12,11 @@ use inrush_agent::{
 };
 use inrush_common::{
     outcome::{ErrorClass, NotStarted},
-    plan::{ClosedLoad, Expect, Header, Load, Request, Workload},
+    plan::{
+        ArrivalProcess, ClosedLoad, ConnectionPolicy, Expect, Header, Load, OpenLoad, Overflow,
+        Phase, Request, ThinkTime, Workload,
+    },
+    schedule::{ConnectionProfile, Interleave, Rate, RateProfile},
     stats::{Completion, RequestStats, Stats},
 };
 use inrush_testkit::Target;
@@ -22,29 +26,67 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// A workload of one GET, by count.
 pub(crate) fn workload(requests: u64, connections: u64) -> Workload {
-    closed(ClosedLoad {
-        connections,
-        requests: Some(requests),
-        duration: None,
-        ramp_up: Duration::ZERO,
-        ordinal: 0,
-        shares: 1,
-    })
+    closed(closed_load(connections, Some(requests), None))
 }
 
 /// A workload of one GET, by time.
 pub(crate) fn lasting(duration: Duration, connections: u64) -> Workload {
-    closed(ClosedLoad {
-        connections,
-        requests: None,
-        duration: Some(duration),
-        ramp_up: Duration::ZERO,
-        ordinal: 0,
-        shares: 1,
-    })
+    closed(closed_load(connections, None, Some(duration)))
+}
+
+/// Connections that are all there from the start.
+pub(crate) fn closed_load(
+    connections: u64,
+    requests: Option<u64>,
+    duration: Option<Duration>,
+) -> ClosedLoad {
+    let lanes = requests.map_or(connections, |requests| requests.min(connections));
+    ClosedLoad {
+        profile: ConnectionProfile::constant(connections, 0).unwrap(),
+        lanes: Interleave::whole(lanes),
+        requests,
+        duration,
+        think_time: ThinkTime::None,
+    }
 }
 
 fn closed(load: ClosedLoad) -> Workload {
+    phased(vec![phase("main", Duration::ZERO, Load::Closed(load))])
+}
+
+/// Requests at a rate, evenly.
+pub(crate) fn open_load(per_second: u64, duration: Duration, max_in_flight: u64) -> OpenLoad {
+    let rate = Rate::from_micro(per_second * 1_000_000).unwrap();
+    of_profile(RateProfile::constant(rate, nanos(duration)).unwrap(), max_in_flight)
+}
+
+/// Requests as a profile has them, evenly.
+pub(crate) fn of_profile(profile: RateProfile, max_in_flight: u64) -> OpenLoad {
+    OpenLoad {
+        slots: Interleave::whole(profile.count()),
+        profile,
+        arrivals: ArrivalProcess::Uniform,
+        max_in_flight,
+        on_overflow: Overflow::Queue,
+    }
+}
+
+/// A workload of one GET in one phase of the open model.
+pub(crate) fn open(load: OpenLoad) -> Workload {
+    phased(vec![phase("main", Duration::ZERO, Load::Open(load))])
+}
+
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap()
+}
+
+/// A measured phase.
+pub(crate) fn phase(name: &str, starts_at: Duration, load: Load) -> Phase {
+    Phase { name: name.to_owned(), measure: true, starts_at, load }
+}
+
+/// A workload of one GET in these phases.
+pub(crate) fn phased(phases: Vec<Phase>) -> Workload {
     Workload {
         requests: vec![Request {
             name: "it".to_owned(),
@@ -54,17 +96,26 @@ fn closed(load: ClosedLoad) -> Workload {
             body: bytes::Bytes::new(),
             expect: Expect::default(),
         }],
-        load: Load::Closed(load),
+        phases,
         timeout: Duration::from_secs(20),
         connect_timeout: Duration::from_secs(5),
         grace: Duration::from_secs(5),
         give_up_after: Duration::from_secs(10),
+        connections: ConnectionPolicy::default(),
+        seed: 1,
     }
+}
+
+/// Opens the connections of a workload evenly over a time.
+pub(crate) fn with_ramp(workload: Workload, ramp: Duration) -> Workload {
+    with_load(workload, |load| {
+        load.profile = ConnectionProfile::constant(load.profile.peak(), nanos(ramp)).unwrap();
+    })
 }
 
 /// Changes the load of a workload.
 pub(crate) fn with_load(mut workload: Workload, change: impl FnOnce(&mut ClosedLoad)) -> Workload {
-    let Load::Closed(load) = &mut workload.load;
+    let Load::Closed(load) = &mut workload.phases[0].load else { panic!("a closed load") };
     change(load);
     workload
 }
@@ -79,6 +130,7 @@ pub(crate) fn with_header(mut workload: Workload, name: &str, value: &str) -> Wo
 /// A job for one target.
 pub(crate) fn job(workload: Workload, addr: SocketAddr, workers: usize) -> Job {
     Job {
+        bounds: inrush_agent::bounds::Bounds::default(),
         workload,
         addresses: vec![addr],
         sources: Vec::new(),
@@ -89,11 +141,13 @@ pub(crate) fn job(workload: Workload, addr: SocketAddr, workers: usize) -> Job {
 
 /// Starts a job at once.
 pub(crate) fn started(job: Job) -> Running {
-    let planned = planned(&job);
-    let connections = connections(&job);
+    let planned = job.workload.planned_requests();
+    // What a phase left in flight may be there still when the next one has all of its own.
+    let phases = job.workload.phases.iter().map(|phase| phase.load.connections());
+    let connections = phases.sum::<u64>() + job.workload.connections.hold;
     let engine = Engine::spawn(job).unwrap();
     engine.start(clock::now());
-    Running { engine, planned, connections, began: clock::now(), intervals: Vec::new() }
+    Running::of(engine, planned, connections)
 }
 
 /// Runs a job to its end.
@@ -104,17 +158,6 @@ pub(crate) fn run(job: Job) -> Outcome {
 /// Runs a workload against a target to its end, with one worker.
 pub(crate) fn against(target: &Target, workload: Workload) -> Outcome {
     run(job(workload, target.addr(), 1))
-}
-
-/// The number of requests a job plans.
-pub(crate) fn planned(job: &Job) -> Option<u64> {
-    let Load::Closed(load) = &job.workload.load;
-    load.requests
-}
-
-fn connections(job: &Job) -> u64 {
-    let Load::Closed(load) = &job.workload.load;
-    load.connections
 }
 
 /// An engine at work.
@@ -182,6 +225,11 @@ impl Outcome {
 
     pub(crate) fn errors(&self, class: ErrorClass) -> u64 {
         self.total.errors[class as usize]
+    }
+
+    /// The accounts of a phase.
+    pub(crate) fn phase(&self, index: usize) -> RequestStats {
+        self.stats.phases[index].total()
     }
 
     pub(crate) fn not_started(&self, reason: NotStarted) -> u64 {

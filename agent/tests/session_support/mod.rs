@@ -17,7 +17,8 @@ use inrush_agent::{
 };
 use inrush_common::{
     id::Epoch,
-    plan::{ClosedLoad, Expect, Load, Request, Workload},
+    plan::{ClosedLoad, ConnectionPolicy, Expect, Load, Phase, Request, ThinkTime, Workload},
+    schedule::{ConnectionProfile, Interleave},
     stats::Snapshot,
 };
 use inrush_proto::v1::{
@@ -331,18 +332,24 @@ pub fn workload(url: &str, connections: u64, requests: u64) -> Workload {
             body: bytes::Bytes::new(),
             expect: Expect::default(),
         }],
-        load: Load::Closed(ClosedLoad {
-            connections,
-            requests: Some(requests),
-            duration: None,
-            ramp_up: Duration::ZERO,
-            ordinal: 0,
-            shares: 1,
-        }),
+        phases: vec![Phase {
+            name: Phase::ONLY.to_owned(),
+            measure: true,
+            starts_at: Duration::ZERO,
+            load: Load::Closed(ClosedLoad {
+                profile: ConnectionProfile::constant(connections, 0).unwrap(),
+                lanes: Interleave::whole(requests.min(connections)),
+                requests: Some(requests),
+                duration: None,
+                think_time: ThinkTime::None,
+            }),
+        }],
         timeout: LONG,
         connect_timeout: Duration::from_secs(5),
         grace: LONG,
         give_up_after: LONG,
+        connections: ConnectionPolicy::default(),
+        seed: 0,
     }
 }
 

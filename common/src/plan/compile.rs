@@ -1,19 +1,15 @@
 //! From the plan as typed to the plan as run: checks every value, applies the defaults, and reports all it finds.
 
-use std::{ops::Range, time::Duration};
-
 use bytes::Bytes;
 use http::{Method, Uri};
 
 use super::{
-    AgentsPolicy, ConnectionPolicy, Expect, Files, OnLoss, Phase, Plan, Request, Workload, closed,
-    duration, files, headers,
-    keys::{self, Kind},
-    nearest,
+    AgentsPolicy, Expect, Files, OnLoss, Plan, Request, Workload, connections, files, headers,
+    keys, load,
     problem::{Problem, code},
     raw::{Field, RawPlan},
     source::Source,
-    status, url,
+    status, thresholds, url, values,
 };
 
 /// How much of a URL's path a request's name shows.
@@ -41,7 +37,11 @@ pub(super) struct Compiler<'a> {
 impl Compiler<'_> {
     fn plan(&mut self, raw: &RawPlan, source_name: &str, files: &dyn Files) -> Option<Plan> {
         // All are looked at before the first `?`: one missing part hides no problem of another.
-        let name = self.name(&raw.name, source_name);
+        let name = match &raw.name {
+            Field::Missing => Some(stem(source_name)),
+            Field::Wrong => None,
+            Field::Is(name) => self.name("name", name),
+        };
         let url = self.url(&raw.url);
         let method = self.method(&raw.method);
         let headers = headers::check(&raw.headers, self.source, &mut self.problems);
@@ -51,13 +51,19 @@ impl Compiler<'_> {
         let connect_timeout = self.duration("connect_timeout", &raw.connect_timeout);
         let grace = self.duration("grace", &raw.grace);
         let give_up_after = self.duration("give_up_after", &raw.give_up_after);
-        let load = closed::check(self, raw);
+        let phases = load::check(self, raw);
+        let connections = connections::check(self, &raw.connections);
+        let seed = self.count("seed", &raw.seed);
         let min = self.count("agents.min", &raw.agents_min);
         let on_loss = self.on_loss(&raw.agents_on_loss);
 
+        let name_of_request = method.as_ref().zip(url.as_ref()).map(|(m, u)| request_name(m, u));
+        let (thresholds, stop_when) =
+            thresholds::check(self, raw, phases.as_deref(), name_of_request.as_ref());
+
         let (url, method) = (url?, method?);
         let request = Request {
-            name: request_name(&method, &url),
+            name: name_of_request?,
             method,
             url,
             headers,
@@ -66,54 +72,22 @@ impl Compiler<'_> {
         };
         let workload = Workload {
             requests: vec![request],
-            phases: vec![Phase {
-                name: Phase::ONLY.to_owned(),
-                measure: true,
-                starts_at: Duration::ZERO,
-                load: load?,
-            }],
+            phases: phases?,
             timeout: timeout?,
             connect_timeout: connect_timeout?,
             grace: grace?,
             give_up_after: give_up_after?,
-            connections: ConnectionPolicy::default(),
-            seed: 1,
+            connections: connections?,
+            seed: seed?,
         };
         let min = u32::try_from(min?).expect("the key's limit fits");
-        Some(Plan { name: name?, workload, agents: AgentsPolicy { min, on_loss: on_loss? } })
-    }
-
-    pub(super) fn error(
-        &mut self,
-        code: &'static str,
-        span: Range<usize>,
-        message: impl Into<String>,
-        label: impl Into<String>,
-        help: impl Into<String>,
-    ) {
-        self.problems.push(Problem::error(code, span, message, label, help));
-    }
-
-    fn name(&mut self, field: &Field<String>, source_name: &str) -> Option<String> {
-        let name = match field {
-            Field::Missing => return Some(stem(source_name)),
-            Field::Wrong => return None,
-            Field::Is(name) => name,
-        };
-        let text = name.get_ref();
-        let label = if text.trim().is_empty() {
-            "nothing to see"
-        } else if text.chars().any(unprintable) {
-            "holds a line break or a control character"
-        } else if text.chars().count() > 100 {
-            "longer than 100 characters"
-        } else {
-            return Some(text.clone());
-        };
-        let message = "`name` cannot be shown in lists and reports";
-        let help = "a name has 1 to 100 characters on one line: name = \"checkout\"";
-        self.error(code::BAD_NAME, name.span(), message, label, help);
-        None
+        Some(Plan {
+            name: name?,
+            workload,
+            agents: AgentsPolicy { min, on_loss: on_loss? },
+            thresholds: thresholds?,
+            stop_when: stop_when?,
+        })
     }
 
     fn url(&mut self, field: &Field<String>) -> Option<Uri> {
@@ -222,105 +196,16 @@ impl Compiler<'_> {
     }
 
     fn on_loss(&mut self, field: &Field<String>) -> Option<OnLoss> {
-        let key = keys::find("agents.on_loss");
-        let (text, span) = match field {
-            Field::Wrong => return None,
-            Field::Missing => (key.default_text().unwrap_or_default(), 0..0),
-            Field::Is(typed) => (typed.get_ref().as_str(), typed.span()),
-        };
-        let all = [OnLoss::Abort, OnLoss::Continue];
-        if let Some(found) = all.into_iter().find(|choice| choice.name() == text) {
-            return Some(found);
-        }
-        if text == "redistribute" {
-            let message = "`on_loss` cannot be \"redistribute\" in this version";
-            let help = format!("available are {}", key.limits());
-            self.error(code::NOT_AVAILABLE, span, message, "not available", help);
-            return None;
-        }
-        let help = match nearest::nearest(text, all.map(OnLoss::name)) {
-            Some(near) => format!("did you mean \"{near}\"? Available are {}", key.limits()),
-            None => format!("available are {}", key.limits()),
-        };
-        let shown: String = text.chars().take(40).collect();
-        let message = format!("`on_loss` cannot be {shown:?}");
-        self.error(code::BAD_CHOICE, span, message, "not one of its words", help);
-        None
-    }
-
-    /// A duration within the limits of its key, which has a default.
-    pub(super) fn duration(&mut self, path: &str, field: &Field<String>) -> Option<Duration> {
-        let default =
-            || keys::find(path).default_text().and_then(|text| duration::parse(text).ok());
-        match field {
-            Field::Missing => default(),
-            _ => self.given_duration(path, field),
-        }
-    }
-
-    /// A duration within the limits of its key; `None` also where it is missing.
-    pub(super) fn given_duration(&mut self, path: &str, field: &Field<String>) -> Option<Duration> {
-        let typed = field.given()?;
-        let (text, whole) = (typed.get_ref(), typed.span());
-        let found = match duration::parse(text) {
-            Ok(found) => found,
-            Err(why) => {
-                let part = if why.part.is_empty() {
-                    whole
-                } else {
-                    self.source.inside(&whole, text, why.part)
-                };
-                let shown: String = text.chars().take(40).collect();
-                let message = format!("`{path}` is no duration: {shown:?}");
-                self.error(code::BAD_DURATION, part, message, why.label, why.help);
-                return None;
-            }
-        };
-        let key = keys::find(path);
-        if let Kind::Duration { least, most } = key.kind
-            && (found < least || found > most)
+        if let Field::Is(typed) = field
+            && typed.get_ref() == "redistribute"
         {
-            let limits = key.limits();
-            let message = format!("`{path}` must be {limits}, got {text:?}");
-            let help = format!("for example: {}", key.example);
-            self.error(code::OUT_OF_RANGE, whole, message, limits, help);
+            let message = "`on_loss` cannot be \"redistribute\" in this version";
+            let help = format!("available are {}", keys::find("agents.on_loss").limits());
+            self.error(code::NOT_AVAILABLE, typed.span(), message, "not available", help);
             return None;
         }
-        Some(found)
+        self.choice("agents.on_loss", field, &[OnLoss::Abort, OnLoss::Continue], OnLoss::name)
     }
-
-    /// A number within the limits of its key. Where it is missing: the default, where the key has one.
-    pub(super) fn count(&mut self, path: &str, field: &Field<i128>) -> Option<u64> {
-        let key = keys::find(path);
-        let typed = match field {
-            Field::Missing => return key.default_text().and_then(|text| text.parse().ok()),
-            Field::Wrong => return None,
-            Field::Is(typed) => typed,
-        };
-        let most = match key.kind {
-            Kind::Count { most } => most,
-            _ => u64::MAX,
-        };
-        let number = *typed.get_ref();
-        match u64::try_from(number) {
-            Ok(found) if (1..=most).contains(&found) => Some(found),
-            _ => {
-                let limits = key.limits();
-                let message = if number.unsigned_abs() > 1 << 100 {
-                    format!("`{path}` must be {limits}")
-                } else {
-                    format!("`{path}` must be {limits}, got {number}")
-                };
-                let help = format!("for example: {}", key.example);
-                self.error(code::OUT_OF_RANGE, typed.span(), message, limits, help);
-                None
-            }
-        }
-    }
-}
-
-fn unprintable(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 /// The row of a request in reports.
@@ -339,7 +224,7 @@ fn stem(source_name: &str) -> String {
         _ => file,
     };
     let shown: String =
-        stem.chars().take(100).map(|c| if unprintable(c) { '_' } else { c }).collect();
+        stem.chars().take(100).map(|c| if values::unprintable(c) { '_' } else { c }).collect();
     if shown.trim().is_empty() || shown == "-" { "plan".to_owned() } else { shown }
 }
 

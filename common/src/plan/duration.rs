@@ -53,6 +53,11 @@ pub(crate) fn parse(text: &str) -> Result<Duration, NoDuration> {
     })
 }
 
+/// A duration as plans write it, and as [`parse`] reads it.
+pub(crate) fn spell(nanos: u64) -> String {
+    humantime::format_duration(Duration::from_nanos(nanos)).to_string()
+}
+
 fn starts(text: &str, at: usize, with: char) -> bool {
     text.get(at..).is_some_and(|rest| rest.starts_with(with))
 }

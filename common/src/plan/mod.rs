@@ -11,21 +11,31 @@
 
 mod closed;
 mod compile;
-mod duration;
+mod connections;
+pub(crate) mod duration;
 mod files;
 mod headers;
 mod init;
 pub mod keys;
+mod load;
 mod mask;
 mod model;
-mod nearest;
+pub(crate) mod nearest;
+mod open;
+mod order;
+mod phases;
 mod problem;
 mod raw;
+mod raw_load;
+mod reader;
 mod render;
+mod shape;
 mod source;
 mod status;
 mod syntax;
+mod thresholds;
 mod url;
+mod values;
 
 use toml::de::DeTable;
 
@@ -33,7 +43,7 @@ pub use files::{Files, MAX_BODY_FILE, named_files};
 pub use init::STARTER;
 pub use model::{
     AgentsPolicy, ArrivalProcess, ClosedLoad, ConnectionPolicy, Expect, Header, Load, OnLoss,
-    OpenLoad, Overflow, Phase, Plan, Request, Resolve, ThinkTime, Workload,
+    OpenLoad, Overflow, Phase, Plan, Request, Resolve, StopRule, ThinkTime, Workload,
 };
 pub use problem::{Problem, Severity, code};
 pub use render::render;

@@ -5,7 +5,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Uri};
 
-use crate::schedule::{ConnectionProfile, Interleave, Rate, RateProfile};
+use crate::{
+    schedule::{ConnectionProfile, Interleave, Rate, RateProfile},
+    threshold::Threshold,
+};
 
 /// A whole test.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +19,21 @@ pub struct Plan {
     pub workload: Workload,
     /// Which agents, and what happens when one is lost.
     pub agents: AgentsPolicy,
+    /// What the test must reach, in the plan's order.
+    pub thresholds: Vec<Threshold>,
+    /// What ends the run before its time, in the plan's order.
+    pub stop_when: Vec<StopRule>,
+}
+
+/// Ends the run when a threshold was broken for a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopRule {
+    /// What must hold.
+    pub threshold: Threshold,
+    /// It must be broken in all of a window of this length, up to now.
+    pub after: Duration,
+    /// Whether the run is aborted then; else it drains: no request starts any more, those under way may finish.
+    pub abort: bool,
 }
 
 /// What is sent, and how: the part of the plan that agents execute.

@@ -4,7 +4,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{
     MOST_PROBLEMS,
-    keys::{KEYS, names_in},
+    keys::{KEYS, REPEATED, names_in, shown},
     problem::{Problem, code},
 };
 
@@ -31,20 +31,20 @@ impl Unknown {
             let name = key.get_ref().as_ref();
             let inner = join(path, name);
             if known.contains(&name) {
-                if let DeValue::Table(table) = value.get_ref()
-                    && KEYS.iter().all(|key| key.path != inner)
-                {
-                    self.look_into(table, &inner);
+                // Where the value is a table, but no names belong into it (headers), any may be there.
+                if !names_in(&inner).is_empty() {
+                    self.look_into_value(value.get_ref(), &inner);
                 }
-            } else if inner != "load.open" && !key.span().is_empty() {
+            } else if !key.span().is_empty() {
                 let (help, meant) = if self.problems.len() < MOST_PROBLEMS {
                     suggest(name, path, &known)
                 } else {
                     // These will only be counted.
-                    (String::new(), None)
+                    (String::new(), Vec::new())
                 };
                 self.meant.extend(meant);
-                let place = if path.is_empty() { "a plan" } else { &format!("[{path}]") };
+                let shown = shown(path);
+                let place = if path.is_empty() { "a plan" } else { &heading(&shown) };
                 self.problems.push(Problem::error(
                     code::UNKNOWN_KEY,
                     key.span(),
@@ -55,42 +55,83 @@ impl Unknown {
             }
         }
     }
+
+    fn look_into_value(&mut self, value: &DeValue<'_>, path: &str) {
+        match value {
+            DeValue::Table(table) => self.look_into(table, path),
+            DeValue::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    if let DeValue::Table(table) = item.get_ref() {
+                        self.look_into(table, &format!("{path}[{index}]"));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// A remedy, and the path that was probably meant.
-fn suggest(name: &str, table: &str, known: &[&'static str]) -> (String, Option<String>) {
-    if let Some(elsewhere) = KEYS.iter().find(|key| key.name() == name) {
-        return (belongs(name, elsewhere.table()), Some(elsewhere.path.to_owned()));
+/// A remedy, and the paths that were probably meant.
+fn suggest(name: &str, table: &str, known: &[&'static str]) -> (String, Vec<String>) {
+    // In a phase, what belongs to a load belongs to that of the phase.
+    let phase =
+        table.find(']').and_then(|end| table.get(..=end)).filter(|p| p.starts_with("phases["));
+    let in_phase = |path: &str| match phase {
+        Some(phase) if path == "load" || path.starts_with("load.") => format!("{phase}.{path}"),
+        _ => path.to_owned(),
+    };
+    let elsewhere = |name: &str| -> Vec<String> {
+        let same = KEYS.iter().filter(|key| key.name() == name).map(|key| in_phase(key.path));
+        same.collect()
+    };
+    let there = elsewhere(name);
+    if !there.is_empty() {
+        return (format!("`{name}` {}", belongs(&there)), there);
     }
-    if name == "closed" {
-        return ("write [load.closed]".to_owned(), Some("load.closed".to_owned()));
+    if ["closed", "open"].contains(&name) {
+        let path = in_phase(&format!("load.{name}"));
+        return (format!("write [{}]", shown(&path)), vec![path]);
     }
     if let Some(near) = nearest(name, known.iter().copied()) {
-        return (format!("did you mean `{near}`?"), Some(join(table, near)));
+        return (format!("did you mean `{near}`?"), vec![join(table, near)]);
     }
-    let elsewhere = nearest(name, KEYS.iter().map(|key| key.name()));
-    if let Some(key) = KEYS.iter().find(|key| Some(key.name()) == elsewhere) {
-        let help = format!("did you mean `{}`? It {}", key.name(), stands(key.table()));
-        return (help, Some(key.path.to_owned()));
+    if let Some(near) = nearest(name, KEYS.iter().map(|key| key.name())) {
+        let there = elsewhere(near);
+        return (format!("did you mean `{near}`? It {}", belongs(&there)), there);
     }
     let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-    (format!("known here: {}", known.join(", ")), None)
+    (format!("known here: {}", known.join(", ")), Vec::new())
 }
 
-fn belongs(name: &str, table: &str) -> String {
-    format!("`{name}` {}", stands(table))
-}
-
-fn stands(table: &str) -> String {
-    if table.is_empty() {
-        "belongs at the top of the plan, above the first [table]".to_owned()
-    } else {
-        format!("belongs into [{table}]")
+/// Where the keys with these paths stand.
+fn belongs(paths: &[String]) -> String {
+    let mut tables: Vec<String> = Vec::new();
+    for path in paths {
+        let table = shown(path.rsplit_once('.').map_or("", |(table, _)| table));
+        // Steps stand in the table of their load; one of the two is enough.
+        if !table.ends_with(".steps") && !tables.contains(&table) {
+            tables.push(table);
+        }
     }
+    let headings: Vec<String> =
+        tables.iter().filter(|table| !table.is_empty()).map(|table| heading(table)).collect();
+    let into = format!("into {}", headings.join(" or "));
+    match (tables.iter().any(String::is_empty), headings.is_empty()) {
+        (true, true) => "belongs at the top of the plan, above the first [table]".to_owned(),
+        (true, false) => {
+            format!("belongs at the top of the plan, above the first [table], or {into}")
+        }
+        (false, _) => format!("belongs {into}"),
+    }
+}
+
+/// How the table is written in a plan.
+fn heading(table: &str) -> String {
+    if REPEATED.contains(&table) { format!("[[{table}]]") } else { format!("[{table}]") }
 }
 
 /// The word that is only a few slips of the keyboard away; the first of two equally near.
@@ -158,8 +199,8 @@ mod tests {
         assert!(suggest("timeout", "load.closed", &names_in("load.closed")).0.contains("top"));
         assert!(suggest("reqests", "", &top).0.contains("`requests`? It belongs into"));
         assert_eq!(
-            suggest("conections", "load.closed", &names_in("load.closed")).1.unwrap(),
-            "load.closed.connections"
+            suggest("conections", "load.closed", &names_in("load.closed")).1,
+            ["load.closed.connections"]
         );
         assert!(suggest("zzzzzzzz", "agents", &names_in("agents")).0.contains("`min`, `on_loss`"));
     }

@@ -92,7 +92,19 @@ codes! {
     BAD_NAME = "plan::bad_name", "The plan's name cannot be shown in lists.";
     NO_LOAD = "plan::no_load", "The plan does not say how load is made.";
     TWO_LOADS = "plan::two_loads", "The plan has more than one load model.";
-    NO_END = "plan::no_end", "Neither a count nor a duration ends the run.";
+    NO_END = "plan::no_end", "Neither a count nor a duration ends the load.";
+    NO_RATE = "plan::no_rate", "Nothing says how fast the requests of an open load start.";
+    NO_REQUESTS = "plan::no_requests", "The load never makes a request.";
+    CONFLICT = "plan::conflict", "Two keys contradict each other.";
+    BAD_RATE = "plan::bad_rate", "A rate cannot be read.";
+    BAD_RANGE = "plan::bad_range", "Of two values, the first must not be above the second.";
+    DOES_NOT_FIT = "plan::does_not_fit", "So many requests do not fit into the time.";
+    DUPLICATE_PHASE = "plan::duplicate_phase", "Two phases have the same name.";
+    UNKNOWN_PHASE = "plan::unknown_phase", "No phase has the name that another is to start after.";
+    PHASE_CYCLE = "plan::phase_cycle", "A phase starts after itself, by way of others or directly.";
+    UNKNOWN_END = "plan::unknown_end", "A phase starts after one whose end is not known.";
+    NOT_MEASURED = "plan::not_measured", "No phase is measured.";
+    BAD_ADDRESS = "plan::bad_address", "Not a host with a port.";
     BAD_URL = "plan::bad_url", "The URL cannot be requested.";
     BAD_URL_CHARACTER = "plan::bad_url_character", "A character cannot stand in a URL.";
     CREDENTIALS_IN_URL = "plan::credentials_in_url", "The URL holds a user name or a password.";
@@ -108,6 +120,12 @@ codes! {
     DUPLICATE_STATUS = "plan::duplicate_status", "A status code is listed twice (warning).";
     BAD_CHOICE = "plan::bad_choice", "Not one of the words the key takes.";
     IDLE_CONNECTIONS = "plan::idle_connections", "There are more connections than requests (warning).";
+    ENDS_FIRST = "plan::ends_first", "Of the count and the time of an open load, one ends before the other (warning).";
     MANY_MORE = "plan::many_more", "There are more problems than anyone would read.";
     ENDLESS_RAMP = "plan::endless_ramp", "The ramp takes as long as the run, or longer (warning).";
+    BAD_THRESHOLD = "plan::bad_threshold", "A threshold cannot be read, or can never hold.";
+    UNKNOWN_METRIC = "plan::unknown_metric", "A threshold names a metric, an aggregate or a selector that there is not.";
+    NO_FIGURE = "plan::no_figure", "The report has no figure for what a threshold selects.";
+    UNKNOWN_NAME = "plan::unknown_name", "No request or phase of the plan has the name that a threshold selects.";
+    WRONG_UNIT = "plan::wrong_unit", "A threshold's limit has not the unit of its metric.";
 }

@@ -1,7 +1,4 @@
 //! The plan as typed: every value with its place, nothing checked but its type, no default applied.
-//!
-//! The tables are walked by hand. A derived reader stops at the first wrong type or unknown key; this one goes on,
-//! so that one look shows everything that is wrong.
 
 use std::ops::Range;
 
@@ -11,8 +8,10 @@ use toml::{
 };
 
 use super::{
-    keys::{self, Kind},
+    keys,
     problem::{Problem, code},
+    raw_load::RawLoad,
+    reader::{Reader, in_quotes, inner, integer, kind_of, wrong_type},
 };
 
 /// A key of the plan.
@@ -34,6 +33,16 @@ impl<T> Field<T> {
             Self::Missing | Self::Wrong => None,
         }
     }
+
+    /// Whether it is not there at all.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing)
+    }
+
+    /// Whether a problem already says why it cannot be used.
+    pub(crate) fn is_wrong(&self) -> bool {
+        matches!(self, Self::Wrong)
+    }
 }
 
 /// A whole plan.
@@ -51,11 +60,14 @@ pub(crate) struct RawPlan {
     pub(crate) grace: Field<String>,
     pub(crate) give_up_after: Field<String>,
     pub(crate) status: Field<Vec<Spanned<RawStatus>>>,
-    pub(crate) closed: Field<RawClosed>,
-    /// Where `[load.open]` stands, which this version only knows by name.
-    pub(crate) open: Option<Range<usize>>,
+    pub(crate) load: Field<RawLoad>,
+    pub(crate) phases: Field<Vec<Spanned<RawPhase>>>,
+    pub(crate) connections: RawConnections,
+    pub(crate) seed: Field<i128>,
     pub(crate) agents_min: Field<i128>,
     pub(crate) agents_on_loss: Field<String>,
+    pub(crate) thresholds: Field<Vec<Spanned<String>>>,
+    pub(crate) stop_when: Field<Vec<Spanned<RawStop>>>,
 }
 
 /// One header: its name, and its values (more than one: the line is repeated).
@@ -72,13 +84,38 @@ pub(crate) enum RawStatus {
     Range(String),
 }
 
-/// The table `[load.closed]`.
+/// A table `[[phases]]`.
 #[derive(Debug)]
-pub(crate) struct RawClosed {
-    pub(crate) connections: Field<i128>,
-    pub(crate) requests: Field<i128>,
-    pub(crate) duration: Field<String>,
-    pub(crate) ramp_up: Field<String>,
+pub(crate) struct RawPhase {
+    /// Where it is: `phases[0]`.
+    pub(crate) path: String,
+    pub(crate) name: Field<String>,
+    pub(crate) measure: Field<bool>,
+    pub(crate) start_at: Field<String>,
+    pub(crate) start_after: Field<String>,
+    pub(crate) load: Field<RawLoad>,
+}
+
+/// The keys at the top that say how connections are made and kept.
+#[derive(Debug)]
+pub(crate) struct RawConnections {
+    pub(crate) keep_alive: Field<bool>,
+    pub(crate) requests_per_connection: Field<i128>,
+    /// As decimal text.
+    pub(crate) connect_rate: Field<String>,
+    pub(crate) resolve: Field<String>,
+    pub(crate) connect_to: Field<Vec<Spanned<String>>>,
+    pub(crate) hold: Field<i128>,
+}
+
+/// A table `[[stop_when]]`.
+#[derive(Debug)]
+pub(crate) struct RawStop {
+    /// Where it is: `stop_when[0]`.
+    pub(crate) path: String,
+    pub(crate) threshold: Field<String>,
+    pub(crate) after: Field<String>,
+    pub(crate) abort: Field<bool>,
 }
 
 /// Reads a document. `meant` are the paths that a misspelt key stands for: they count as [`Field::Wrong`].
@@ -87,11 +124,6 @@ pub(crate) fn read(document: &DeTable<'_>, meant: &[String]) -> (RawPlan, Vec<Pr
     let top = Some(document);
     let expect = reader.table(top, "expect", "expect = { status = [200] }");
     let agents = reader.table(top, "agents", "[agents]");
-    let load = reader.table(top, "load", "[load.closed]");
-    let load_is_wrong = matches!(load, Field::Wrong);
-    let load = inner(&load);
-    let closed = reader.table(load, "load.closed", "[load.closed]");
-    let open = load.and_then(|load| load.get_key_value("open")).map(|(key, _)| key.span());
     let (expect, agents) = (inner(&expect), inner(&agents));
     let plan = RawPlan {
         name: reader.string(top, "name"),
@@ -105,105 +137,92 @@ pub(crate) fn read(document: &DeTable<'_>, meant: &[String]) -> (RawPlan, Vec<Pr
         grace: reader.string(top, "grace"),
         give_up_after: reader.string(top, "give_up_after"),
         status: reader.statuses(expect),
-        closed: match closed {
-            Field::Is(table) => {
-                Field::Is(Spanned::new(table.span(), reader.closed(table.get_ref())))
-            }
-            Field::Missing if !load_is_wrong => Field::Missing,
-            Field::Missing | Field::Wrong => Field::Wrong,
+        load: reader.load(top, "load"),
+        phases: reader.repeated(top, "phases", "name = \"warm-up\"", Reader::phase),
+        connections: RawConnections {
+            keep_alive: reader.flag(top, "keep_alive"),
+            requests_per_connection: reader.integer(top, "requests_per_connection"),
+            connect_rate: reader.rate(top, "connect_rate"),
+            resolve: reader.string(top, "resolve"),
+            connect_to: reader.one_or_more(top, "connect_to"),
+            hold: reader.integer(top, "hold"),
         },
-        open,
+        seed: reader.integer(top, "seed"),
         agents_min: reader.integer(agents, "agents.min"),
         agents_on_loss: reader.string(agents, "agents.on_loss"),
+        thresholds: reader.strings(top, "thresholds"),
+        stop_when: reader.repeated(
+            top,
+            "stop_when",
+            keys::find("stop_when.threshold").example,
+            Reader::stop_rule,
+        ),
     };
     (plan, reader.problems)
 }
 
-fn inner<'t, 'i>(table: &Field<&'t DeTable<'i>>) -> Option<&'t DeTable<'i>> {
-    table.given().map(|table| *table.get_ref())
-}
-
-struct Reader<'m> {
-    meant: &'m [String],
-    problems: Vec<Problem>,
-}
-
 impl Reader<'_> {
-    fn closed(&mut self, table: &DeTable<'_>) -> RawClosed {
-        let table = Some(table);
-        RawClosed {
-            connections: self.integer(table, "load.closed.connections"),
-            requests: self.integer(table, "load.closed.requests"),
-            duration: self.string(table, "load.closed.duration"),
-            ramp_up: self.string(table, "load.closed.ramp_up"),
+    fn phase(&mut self, table: &DeTable<'_>, path: String) -> RawPhase {
+        let (this, at) = (Some(table), |name: &str| format!("{path}.{name}"));
+        RawPhase {
+            name: self.string(this, &at("name")),
+            measure: self.flag(this, &at("measure")),
+            start_at: self.string(this, &at("start_at")),
+            start_after: self.string(this, &at("start_after")),
+            load: self.load(this, &at("load")),
+            path,
         }
     }
 
-    /// The value of a key in its table; `table` is `None` where the table itself is missing or no table.
-    fn find<'t, 'i>(&self, table: Option<&'t DeTable<'i>>, path: &str) -> Field<&'t DeValue<'i>> {
-        let name = path.rsplit('.').next().unwrap_or(path);
-        match table.and_then(|table| table.get(name)) {
-            Some(value) => Field::Is(Spanned::new(value.span(), value.get_ref())),
-            None if self.meant.iter().any(|meant| meant.starts_with(path)) => Field::Wrong,
-            None => Field::Missing,
+    fn stop_rule(&mut self, table: &DeTable<'_>, path: String) -> RawStop {
+        let (this, at) = (Some(table), |name: &str| format!("{path}.{name}"));
+        RawStop {
+            threshold: self.string(this, &at("threshold")),
+            after: self.string(this, &at("after")),
+            abort: self.flag(this, &at("abort")),
+            path,
         }
     }
 
-    fn wrong<T>(&mut self, problem: Problem) -> Field<T> {
-        self.problems.push(problem);
-        Field::Wrong
-    }
-
-    fn table<'t, 'i>(
+    /// Tables that may stand in the plan several times.
+    fn repeated<T>(
         &mut self,
-        parent: Option<&'t DeTable<'i>>,
+        top: Option<&DeTable<'_>>,
         path: &str,
         example: &str,
-    ) -> Field<&'t DeTable<'i>> {
-        let value = match self.find(parent, path) {
+        read: fn(&mut Self, &DeTable<'_>, String) -> T,
+    ) -> Field<Vec<Spanned<T>>> {
+        let value = match self.find(top, path) {
             Field::Is(value) => value,
             Field::Missing => return Field::Missing,
             Field::Wrong => return Field::Wrong,
         };
-        match value.get_ref() {
-            DeValue::Table(table) => Field::Is(Spanned::new(value.span(), table)),
-            other => {
-                let found = kind_of(other);
-                self.wrong(Problem::error(
+        let items: Vec<(&DeValue<'_>, Range<usize>)> = match value.get_ref() {
+            DeValue::Array(items) => items.iter().map(|i| (i.get_ref(), i.span())).collect(),
+            // Written as [phases], for the only one that there is.
+            only => vec![(only, value.span())],
+        };
+        let mut tables = Vec::new();
+        let mut wrong = false;
+        for (index, (item, span)) in items.into_iter().enumerate() {
+            if let DeValue::Table(table) = item {
+                let read = read(self, table, format!("{path}[{index}]"));
+                tables.push(Spanned::new(span, read));
+            } else {
+                wrong = true;
+                self.problems.push(Problem::error(
                     code::WRONG_TYPE,
-                    value.span(),
-                    format!("`{path}` is {found}, expected a table"),
+                    span,
+                    format!("`{path}` is {}, expected tables", kind_of(item)),
                     "expected a table",
-                    format!("for example: {example}"),
-                ))
+                    format!("write [[{path}]] and below it: {example}"),
+                ));
             }
         }
-    }
-
-    fn string(&mut self, table: Option<&DeTable<'_>>, path: &str) -> Field<String> {
-        let value = match self.find(table, path) {
-            Field::Is(value) => value,
-            Field::Missing => return Field::Missing,
-            Field::Wrong => return Field::Wrong,
-        };
-        match value.get_ref() {
-            DeValue::String(text) => {
-                Field::Is(Spanned::new(value.span(), text.clone().into_owned()))
-            }
-            other => self.wrong(wrong_type(path, other, value.span())),
+        if wrong && tables.is_empty() {
+            return Field::Wrong;
         }
-    }
-
-    fn integer(&mut self, table: Option<&DeTable<'_>>, path: &str) -> Field<i128> {
-        let value = match self.find(table, path) {
-            Field::Is(value) => value,
-            Field::Missing => return Field::Missing,
-            Field::Wrong => return Field::Wrong,
-        };
-        match integer(value.get_ref()) {
-            Some(number) => Field::Is(Spanned::new(value.span(), number)),
-            None => self.wrong(wrong_type(path, value.get_ref(), value.span())),
-        }
+        Field::Is(Spanned::new(value.span(), tables))
     }
 
     fn statuses(&mut self, expect: Option<&DeTable<'_>>) -> Field<Vec<Spanned<RawStatus>>> {
@@ -250,11 +269,9 @@ impl Reader<'_> {
             };
             let mut good = Vec::new();
             for value in values {
-                match value.get_ref() {
-                    DeValue::String(text) => {
-                        good.push(Spanned::new(value.span(), text.clone().into_owned()));
-                    }
-                    other => {
+                match in_quotes(value) {
+                    Some(text) => good.push(text),
+                    None => {
                         let example = "a header's value is a string, or an array of strings for \
                                        several lines: \"5\", [\"a=1\", \"b=2\"]";
                         self.problems.push(Problem::error(
@@ -263,7 +280,7 @@ impl Reader<'_> {
                             format!(
                                 "header {:?} is {}, expected a string",
                                 name.get_ref(),
-                                kind_of(other)
+                                kind_of(value.get_ref())
                             ),
                             "expected a string",
                             example,
@@ -275,69 +292,5 @@ impl Reader<'_> {
             headers.push(RawHeader { name, values: good });
         }
         headers
-    }
-}
-
-/// The number, where it is a whole one; one beyond all limits is the nearest that fits.
-fn integer(value: &DeValue<'_>) -> Option<i128> {
-    let integer = value.as_integer()?;
-    let digits = integer.as_str();
-    if digits.is_empty() {
-        return None;
-    }
-    let huge = if digits.starts_with('-') { i128::MIN } else { i128::MAX };
-    Some(i128::from_str_radix(digits, integer.radix()).unwrap_or(huge))
-}
-
-fn wrong_type(path: &str, value: &DeValue<'_>, span: Range<usize>) -> Problem {
-    let key = keys::find(path);
-    let found = kind_of(value);
-    let (code, expected, help) = match (key.kind, value) {
-        (Kind::Duration { .. }, DeValue::Integer(number)) => (
-            code::MISSING_UNIT,
-            "a duration with its unit",
-            format!(
-                "write the unit, in quotes: {0} = \"{1}s\" or \"{1}ms\"",
-                key.name(),
-                number.as_str()
-            ),
-        ),
-        (Kind::Duration { .. }, DeValue::Float(number)) => (
-            code::MISSING_UNIT,
-            "a duration with its unit",
-            format!("write the unit, in quotes: {} = \"{}s\"", key.name(), number.as_str()),
-        ),
-        (Kind::Duration { .. }, _) => {
-            (code::WRONG_TYPE, "a duration with its unit", format!("for example: {}", key.example))
-        }
-        (Kind::Count { .. }, _) => (
-            code::WRONG_TYPE,
-            "a whole number",
-            format!(
-                "write digits only, without quotes; underscores may group them: {}",
-                key.example
-            ),
-        ),
-        (Kind::Statuses, _) => {
-            (code::WRONG_TYPE, "an array of status codes", format!("for example: {}", key.example))
-        }
-        (Kind::Text { .. } | Kind::Choice(_) | Kind::Headers, _) => {
-            (code::WRONG_TYPE, "a string", format!("for example: {}", key.example))
-        }
-    };
-    let message = format!("`{path}` is {found}, expected {expected}");
-    Problem::error(code, span, message, format!("expected {expected}"), help)
-}
-
-/// What a value is, in words.
-fn kind_of(value: &DeValue<'_>) -> &'static str {
-    match value {
-        DeValue::String(_) => "a string",
-        DeValue::Integer(_) => "a bare number",
-        DeValue::Float(_) => "a number with a point or an exponent",
-        DeValue::Boolean(_) => "true or false",
-        DeValue::Datetime(_) => "a date or time",
-        DeValue::Array(_) => "an array",
-        DeValue::Table(_) => "a table",
     }
 }

@@ -60,7 +60,15 @@ impl Readable {
     /// [`Readable::text`], and what was `found` in the document that was read.
     pub(crate) fn join(self, errors: &[Error], found: Vec<Problem>) -> Vec<Problem> {
         let lost = !self.mistakes.is_empty();
-        let missing = [code::MISSING_KEY, code::NO_LOAD, code::NO_END, code::EMPTY];
+        let missing = [
+            code::MISSING_KEY,
+            code::NO_LOAD,
+            code::NO_END,
+            code::NO_RATE,
+            code::UNKNOWN_PHASE,
+            code::UNKNOWN_END,
+            code::EMPTY,
+        ];
         let mut all: Vec<Problem> = found
             .into_iter()
             // It may be there, on a line that cannot be read.

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 
 use super::{
-    AgentFacts, AgentRow, AgentState, Bytes, Connections, Ledger, Loss, Rates, RunFacts,
-    RunOutcome, SplitByOutcome,
+    AddressRow, AgentFacts, AgentRow, AgentState, Bytes, Connections, Ledger, Loss, Rates,
+    RunFacts, RunOutcome, SplitByOutcome,
     ledger::{Ending, Findings, PENDING},
 };
 use crate::{
     id::Epoch,
     outcome::NotStarted,
-    stats::{AgentTotals, Completion, PhaseStats, RequestStats, Stats, Totals},
+    stats::{
+        AddressCount, AddressCounts, AgentTotals, Completion, PhaseStats, RequestStats, Stats,
+        Totals,
+    },
     units::Count,
 };
 
@@ -103,8 +106,9 @@ pub(super) const fn never_started(run: RunOutcome) -> &'static str {
     match run {
         RunOutcome::Running => PENDING,
         RunOutcome::Cancelled => NotStarted::Cancelled.name(),
+        RunOutcome::StoppedByThreshold => NotStarted::ThresholdBroken.name(),
         RunOutcome::TargetUnreachable => NotStarted::TargetUnreachable.name(),
-        RunOutcome::Finished | RunOutcome::Aborted | RunOutcome::Failed => {
+        RunOutcome::Finished | RunOutcome::Aborted | RunOutcome::Forbidden | RunOutcome::Failed => {
             NotStarted::Aborted.name()
         }
     }
@@ -237,6 +241,12 @@ impl<'a> Agent<'a> {
         lengths.fold(0, u64::saturating_add)
     }
 
+    /// For how long a quota kept its control group from running, over all its intervals.
+    pub(super) fn throttled_ns(&self) -> u64 {
+        let intervals = self.totals.intervals.values();
+        intervals.map(|interval| interval.gauges.throttled_ns).fold(0, u64::saturating_add)
+    }
+
     fn cpu_peak(&self) -> Option<f64> {
         let intervals = self.totals.intervals.values().filter(|interval| {
             let length = interval.interval.to_ns - interval.interval.from_ns;
@@ -276,6 +286,7 @@ impl<'a> Agent<'a> {
             worker_lag: (&stats.worker_lag).into(),
             cpu_mean: self.cpu_mean(),
             cpu_peak: self.cpu_peak(),
+            throttled_s: self.throttled_ns() as f64 / 1e9,
             resident_peak_bytes: resident,
             clock_offset_ns: facts.clock.map(|clock| clock.offset_ns),
             clock_bound_ns: facts.clock.map(|clock| clock.bound_ns),
@@ -324,6 +335,16 @@ impl Connections {
             opened: made.opened,
             failed: made.failed,
             peak: made.peak,
+            addresses: AddressRow::all(&made.addresses),
         }
+    }
+}
+
+impl AddressRow {
+    fn all(counts: &AddressCounts) -> Vec<Self> {
+        let row = |address, AddressCount { opened, failed }| Self { address, opened, failed };
+        let rows = counts.rows().map(|(address, count)| row(address.to_string(), count));
+        let other = Some(counts.other()).filter(|other| *other != AddressCount::default());
+        rows.chain(other.map(|count| row("other".to_owned(), count))).collect()
     }
 }

@@ -6,15 +6,17 @@ use super::{
     Bytes, Connections, Distribution, ErrorRow, Ledger, PlanInfo, Rates, Report, RequestRow,
     RunFacts, RunInfo, SCHEMA, Skew, SplitByOutcome, StatusRow,
     agents::Agent,
+    arrivals::{self, Timeline},
     ledger::{Ending, Findings},
     phases,
     series::series,
-    verdict,
+    verdict::{self, Evidence},
 };
 use crate::{
     outcome::ErrorClass,
     plan::Request,
     stats::{AgentTotals, Histogram, RequestStats, Stats, Times, Totals},
+    threshold::evaluate,
 };
 
 /// The report of a run, finished or under way.
@@ -33,7 +35,7 @@ pub fn build(facts: &RunFacts, totals: &Totals) -> Report {
     let mut findings = balance(facts, totals, &agents, &phases, &fleet);
     findings.balance(None, &ledger, &sum);
 
-    let series = series(totals);
+    let series = series(totals, &phases);
     let seconds =
         |of: fn(&super::SeriesRow) -> u64| series.iter().map(of).fold(0, u64::saturating_add);
     for (what, total, by_second) in [
@@ -45,7 +47,11 @@ pub fn build(facts: &RunFacts, totals: &Totals) -> Report {
     }
 
     let several = phases.len() > 1 && workload.requests.len() > 1;
-    let rows = phases.iter().map(|phase| phase.row(&workload.requests, several));
+    let timeline = Timeline::new(facts, totals, &agents);
+    let stretches = phases::stretches(&phases, &timeline);
+    let rows = phases.iter().zip(&stretches).map(|(phase, stretches)| {
+        phase.row(&workload.requests, several, arrivals::of(phase, stretches))
+    });
     let connections = workload.peak_connections();
     let mut report = Report {
         schema: SCHEMA.to_owned(),
@@ -74,8 +80,15 @@ pub fn build(facts: &RunFacts, totals: &Totals) -> Report {
         ledger,
         total_ledger,
         series,
+        thresholds: Vec::new(),
     };
-    report.verdict = verdict::judge(&report, &agents, findings);
+    report.verdict = verdict::judge(
+        &report,
+        &Evidence { agents: &agents, phases: &phases, stretches: &stretches },
+        findings,
+    );
+    report.thresholds =
+        facts.plan.thresholds.iter().map(|threshold| evaluate(threshold, &report)).collect();
     report
 }
 

@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use super::{Distribution, SplitByOutcome};
-use crate::stats::Histogram;
+use crate::stats::{Histogram, HistogramError};
 
 impl From<&Histogram> for Distribution {
     fn from(histogram: &Histogram) -> Self {
@@ -22,6 +22,20 @@ impl From<&Histogram> for Distribution {
             overflow: histogram.overflow(),
             histogram: STANDARD.encode(histogram.to_v2_deflate()),
         }
+    }
+}
+
+impl Distribution {
+    /// The samples behind it, to ask for what has no key of its own.
+    ///
+    /// # Errors
+    /// When `histogram` is not what the report's reference says; in a report of our own making it is, and others are
+    /// never asked.
+    pub(crate) fn samples(&self) -> Result<Histogram, HistogramError> {
+        let bytes = STANDARD
+            .decode(&self.histogram)
+            .map_err(|error| HistogramError::Encoding(error.to_string()))?;
+        Histogram::from_v2_deflate(&bytes, self.overflow)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Renderers see only [`Report`].
 
 mod agents;
+mod arrivals;
 mod build;
 mod distribution;
 mod facts;
@@ -10,14 +11,18 @@ mod ledger;
 mod model;
 mod names;
 mod phases;
+mod rows;
 mod series;
 mod verdict;
 
 pub use build::build;
 pub use facts::{AgentFacts, ClockOffset, Loss, RunFacts};
 pub use model::{
-    AgentRow, AgentState, Bytes, Connections, Distribution, ErrorRow, Ledger, Model, PhaseRow,
-    PlanInfo, Rates, Reason, ReasonCode, Report, RequestRow, RunInfo, RunOutcome, SCHEMA,
-    SeriesRow, Skew, SplitByOutcome, StatusRow, Verdict, VerdictStatus,
+    Bytes, Connections, Distribution, Ledger, Model, PlanInfo, Rates, Reason, ReasonCode, Report,
+    RunInfo, RunOutcome, SCHEMA, Skew, SplitByOutcome, Verdict, VerdictStatus,
+};
+pub use rows::{
+    AddressRow, AgentRow, AgentState, Amount, Arrivals, ErrorRow, Gaps, KolmogorovSmirnov,
+    PhaseRow, PlannedRate, RequestRow, SeriesRow, StatusRow, ThresholdRow, ThresholdUnit,
 };
 pub use verdict::{Rule, rules};

@@ -8,6 +8,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::{
+    AddressRow, AgentRow, ErrorRow, PhaseRow, RequestRow, SeriesRow, StatusRow, ThresholdRow,
+};
+
 /// The value of `schema`.
 pub const SCHEMA: &str = "inrush.report/v1";
 
@@ -66,6 +70,8 @@ pub struct Report {
     pub agents: Vec<AgentRow>,
     /// Rows of equal width over the run's timeline.
     pub series: Vec<SeriesRow>,
+    /// One row per threshold of the plan, in its order.
+    pub thresholds: Vec<ThresholdRow>,
 }
 
 /// Which run.
@@ -96,11 +102,15 @@ pub enum RunOutcome {
     Finished,
     /// The user stopped it.
     Cancelled,
+    /// A threshold that the plan stops on was broken.
+    StoppedByThreshold,
     /// A fault ended it: an agent was lost and the plan says abort, every agent was lost, it went on beyond its duration,
     /// or the coordinator stopped in mid-run.
     Aborted,
     /// The target could not be reached when the agents got ready: no load was made.
     TargetUnreachable,
+    /// The operator of an agent does not allow what the plan wants: no load was made.
+    Forbidden,
     /// It never started, for another reason.
     Failed,
 }
@@ -183,10 +193,18 @@ pub enum ReasonCode {
     UnmadeConnections,
     /// An agent's CPU was used up.
     AgentCpu,
+    /// A CPU quota kept an agent from running.
+    AgentThrottled,
     /// An agent's workers ran late.
     WorkerLag,
     /// Agents started far apart.
     StartSkew,
+    /// An open load could not be kept up with: requests were dropped, or waited for others to end.
+    Overload,
+    /// An open load started fewer requests than planned, and not for want of answers.
+    RateMissed,
+    /// A phase that is not measured went wrong.
+    WarmUp,
     /// Samples above the top of the histograms.
     HistogramOverflow,
 }
@@ -262,7 +280,7 @@ pub struct Bytes {
 }
 
 /// Connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connections {
     /// How many the plan wants to have been made: those of the closed model (or its requests, where they are fewer) and
@@ -276,6 +294,8 @@ pub struct Connections {
     pub failed: u64,
     /// Most open at one instant (the agents' own peaks added up).
     pub peak: u64,
+    /// The same by the target's address, in the order of the addresses.
+    pub addresses: Vec<AddressRow>,
 }
 
 /// A distribution by how the requests ended.
@@ -320,184 +340,4 @@ pub struct Distribution {
     pub overflow: u64,
     /// HdrHistogram V2 deflate, base64; empty without samples.
     pub histogram: String,
-}
-
-/// Responses with one status code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StatusRow {
-    /// The code.
-    pub code: u16,
-    /// How many.
-    pub count: u64,
-    /// How many of them the plan counts as failures.
-    pub failed: u64,
-}
-
-/// Failures of one class.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ErrorRow {
-    /// The class.
-    pub class: String,
-    /// How many.
-    pub count: u64,
-    /// One of them in words.
-    pub example: Option<String>,
-}
-
-/// One request of the plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RequestRow {
-    /// Its name in the plan.
-    pub name: String,
-    /// Its accounts. `planned` and `not_started` are null when the plan has several requests: they share its count.
-    pub ledger: Ledger,
-    /// Its rates, over the run's duration.
-    pub rates: Rates,
-    /// Its bytes.
-    pub bytes: Bytes,
-    /// Its response times.
-    pub response_time: SplitByOutcome,
-    /// Its service times.
-    pub service_time: SplitByOutcome,
-    /// Its responses by status code.
-    pub status: Vec<StatusRow>,
-    /// Its failures without a response.
-    pub errors: Vec<ErrorRow>,
-}
-
-/// One phase of the plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PhaseRow {
-    /// Its name; a plan without phases has one, called `main`.
-    pub name: String,
-    /// Whether its requests are in the report's distributions and rates.
-    pub measured: bool,
-    /// Its load model.
-    pub model: Model,
-    /// When it starts, seconds since the start of the run.
-    pub starts_at_s: f64,
-    /// Planned duration in seconds; null when only a count is planned.
-    pub planned_duration_s: Option<f64>,
-    /// For how long it was at work, in seconds: to its end or the end of its last request, whichever is later.
-    pub duration_s: f64,
-    /// Its accounts.
-    pub ledger: Ledger,
-    /// Its rates, over its duration.
-    pub rates: Rates,
-    /// Its bytes.
-    pub bytes: Bytes,
-    /// Its response times.
-    pub response_time: SplitByOutcome,
-    /// Its service times.
-    pub service_time: SplitByOutcome,
-    /// Its schedule lag.
-    pub schedule_lag: SplitByOutcome,
-    /// Its times to the first byte.
-    pub ttfb: SplitByOutcome,
-    /// Its responses by status code.
-    pub status: Vec<StatusRow>,
-    /// Its failures without a response.
-    pub errors: Vec<ErrorRow>,
-    /// One row per request; empty unless the plan has several phases and several requests: the rows would be copies.
-    pub requests: Vec<RequestRow>,
-}
-
-/// One agent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AgentRow {
-    /// Its name.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// Its machine.
-    pub hostname: String,
-    /// Its worker threads.
-    pub workers: u32,
-    /// Its part of the plan's connections at their peak, 0 to 1.
-    pub share: f64,
-    /// How its part ended.
-    pub state: AgentState,
-    /// The same in words, where there is something to say.
-    pub detail: Option<String>,
-    /// When it was lost, seconds since the start; null if it was not.
-    pub lost_at_s: Option<f64>,
-    /// Its accounts of the measured phases.
-    pub ledger: Ledger,
-    /// Its rates, over the run's duration: the agents' rates add up to the run's.
-    pub rates: Rates,
-    /// Its bytes.
-    pub bytes: Bytes,
-    /// Its connections.
-    pub connections: Connections,
-    /// Its response times.
-    pub response_time: SplitByOutcome,
-    /// Its schedule lag.
-    pub schedule_lag: Distribution,
-    /// Its workers' lateness.
-    pub worker_lag: Distribution,
-    /// Share of its workers' CPU used, 0 to 1 (more if control adds to it): mean over its intervals.
-    pub cpu_mean: Option<f64>,
-    /// The busiest interval of at least half a second.
-    pub cpu_peak: Option<f64>,
-    /// Most memory resident.
-    pub resident_peak_bytes: Option<u64>,
-    /// The coordinator's clock minus its clock; null if never compared.
-    pub clock_offset_ns: Option<i64>,
-    /// The comparison may be off by this much.
-    pub clock_bound_ns: Option<u64>,
-    /// Start of its load after the earliest agent's; null when it is not known.
-    pub started_after_ns: Option<u64>,
-}
-
-/// How an agent's part ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentState {
-    /// Still at it.
-    Running,
-    /// Did its share.
-    Done,
-    /// Was told to stop.
-    Stopped,
-    /// Stopped by itself: could not reach the target (any more).
-    TargetUnreachable,
-    /// Stopped by itself: heard nothing from the coordinator for its lease.
-    LeaseExpired,
-    /// A worker failed.
-    Failed,
-    /// Was lost.
-    Lost,
-    /// Never reported ready.
-    NotReady,
-}
-
-/// One row of the run's timeline, all agents: a second, or more in a long run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SeriesRow {
-    /// Its begin, seconds since the start.
-    pub from_s: f64,
-    /// Its end.
-    pub to_s: f64,
-    /// Requests begun.
-    pub started: u64,
-    /// Requests ended well.
-    pub succeeded: u64,
-    /// Requests ended badly.
-    pub failed: u64,
-    /// Connections open at its end.
-    pub open_connections: u64,
-    /// Requests in flight at its end.
-    pub in_flight: u64,
-    /// Median response time of all that completed in it; null without.
-    pub p50_ns: Option<u64>,
-    /// 99th percentile of the same; null with fewer than 1,000.
-    pub p99_ns: Option<u64>,
-    /// Agents that handed in anything for it.
-    pub agents: u64,
 }

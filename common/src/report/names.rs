@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{AgentState, Model, ReasonCode, RunOutcome, VerdictStatus};
+use super::{AgentState, Model, ReasonCode, RunOutcome, ThresholdUnit, VerdictStatus};
 
 macro_rules! names {
     ($($type:ident { $($variant:ident => $name:literal),+ $(,)? })+) => {$(
@@ -29,12 +29,20 @@ macro_rules! names {
 names! {
     VerdictStatus { Valid => "valid", Degraded => "degraded", Invalid => "invalid" }
     Model { Closed => "closed", Open => "open", Mixed => "mixed" }
+    ThresholdUnit {
+        Nanoseconds => "ns",
+        Ratio => "ratio",
+        PerSecond => "per_second",
+        Count => "count",
+    }
     RunOutcome {
         Running => "running",
         Finished => "finished",
         Cancelled => "cancelled",
+        StoppedByThreshold => "stopped_by_threshold",
         Aborted => "aborted",
         TargetUnreachable => "target_unreachable",
+        Forbidden => "forbidden",
         Failed => "failed",
     }
     AgentState {
@@ -57,8 +65,12 @@ names! {
         LocalLimits => "local_limits",
         UnmadeConnections => "unmade_connections",
         AgentCpu => "agent_cpu",
+        AgentThrottled => "agent_throttled",
         WorkerLag => "worker_lag",
         StartSkew => "start_skew",
+        Overload => "overload",
+        RateMissed => "rate_missed",
+        WarmUp => "warm_up",
         HistogramOverflow => "histogram_overflow",
     }
 }
@@ -82,5 +94,6 @@ mod tests {
         check(RunOutcome::ALL);
         check(AgentState::ALL);
         check(ReasonCode::ALL);
+        check(ThresholdUnit::ALL);
     }
 }

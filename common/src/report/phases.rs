@@ -1,15 +1,16 @@
 //! The phases of a run: their accounts over the whole fleet, and when they were at work.
 
 use super::{
-    Bytes, Ledger, Model, PhaseRow, Rates, RunFacts,
+    Arrivals, Bytes, Ledger, Model, PhaseRow, Rates, RunFacts,
     agents::{Agent, never_started},
+    arrivals::{Stretch, Timeline},
     build::{error_rows, request_rows, split, status_rows},
     ledger::{Ending, Findings},
 };
 use crate::{
     plan::{self, Load, Phase},
     stats::{PhaseStats, RequestStats, Stats},
-    units::nanos,
+    units::{Count, nanos},
 };
 
 /// One phase of the plan, over all agents.
@@ -51,7 +52,7 @@ pub(super) fn accounts<'a>(
 
 impl Account<'_> {
     /// From when to when it was at work, in nanoseconds of the run's timeline.
-    fn window(&self) -> (u64, u64) {
+    pub(super) fn window(&self) -> (u64, u64) {
         let from = nanos(self.plan.starts_at);
         (from, self.stats.until_ns.max(from))
     }
@@ -65,18 +66,38 @@ impl Account<'_> {
     pub(super) fn balance(&self, findings: &mut Findings) {
         findings.balance(None, &self.ledger, &self.sum);
         findings.unplanned(None, &self.plan.name, &self.ledger);
+        let (from, until) = self.window();
+        if self.sum.completed() > 0 && until == from {
+            let completed = Count(self.sum.completed());
+            let text =
+                format!("phase {:?} completed {completed} requests in no time", self.plan.name);
+            findings.add(None, text);
+        }
     }
 
-    pub(super) fn row(&self, requests: &[plan::Request], several: bool) -> PhaseRow {
+    /// From when to when requests of it may have been begun.
+    pub(super) fn begins(&self) -> (u64, u64) {
+        let (from, until) = self.window();
+        (from, self.plan.ends_at().map_or(until, |end| until.min(nanos(end))))
+    }
+
+    pub(super) fn row(
+        &self,
+        requests: &[plan::Request],
+        several: bool,
+        arrivals: Option<Arrivals>,
+    ) -> PhaseRow {
         let duration_s = self.duration_s();
         let duration = self.plan.load.duration();
         PhaseRow {
             name: self.plan.name.clone(),
             measured: self.plan.measure,
             model: model(&self.plan.load),
+            connections: self.plan.load.connections(),
             starts_at_s: self.plan.starts_at.as_secs_f64(),
             planned_duration_s: duration.map(|duration| duration.as_secs_f64()),
             duration_s,
+            arrivals,
             ledger: self.ledger.clone(),
             rates: Rates::new(&self.ledger, duration_s).aiming_at(target([self])),
             bytes: Bytes::from(&self.sum),
@@ -93,6 +114,15 @@ impl Account<'_> {
             },
         }
     }
+}
+
+/// For every phase, what was started beside what was planned; of a closed one nothing.
+pub(super) fn stretches(accounts: &[Account<'_>], timeline: &Timeline<'_>) -> Vec<Vec<Stretch>> {
+    let stretches = accounts.iter().enumerate().map(|(index, account)| match &account.plan.load {
+        Load::Open(open) => timeline.stretches(index, account.plan, open),
+        Load::Closed(_) => Vec::new(),
+    });
+    stretches.collect()
 }
 
 fn model(load: &Load) -> Model {
@@ -116,7 +146,11 @@ pub(super) fn model_of(accounts: &[Account<'_>]) -> Model {
 
 /// For how long the measured phases were at work, in seconds; time that two of them share counts once.
 pub(super) fn duration_s(accounts: &[Account<'_>]) -> f64 {
-    let mut windows: Vec<(u64, u64)> = measured(accounts).map(Account::window).collect();
+    union_s(measured(accounts).map(Account::window).collect())
+}
+
+/// How long stretches of time last together, in seconds; what several share counts once.
+fn union_s(mut windows: Vec<(u64, u64)>) -> f64 {
     windows.sort_unstable();
     let (mut sum, mut end) = (0, 0);
     for (from, until) in windows {
@@ -128,13 +162,15 @@ pub(super) fn duration_s(accounts: &[Account<'_>]) -> f64 {
 
 /// Planned starts over planned time; `None` where one of the phases has no schedule.
 pub(super) fn target<'a>(accounts: impl IntoIterator<Item = &'a Account<'a>>) -> Option<f64> {
-    let (mut count, mut seconds) = (0.0, 0.0);
+    let (mut count, mut windows) = (0_u64, Vec::new());
     for account in accounts {
         let Load::Open(open) = &account.plan.load else { return None };
-        count += open.slots.count() as f64;
-        seconds += open.profile.duration_ns() as f64 / 1e9;
+        count = count.saturating_add(open.slots.count());
+        let from = nanos(account.plan.starts_at);
+        windows.push((from, from.saturating_add(open.profile.duration_ns())));
     }
-    (seconds > 0.0).then(|| count / seconds)
+    let seconds = union_s(windows);
+    (seconds > 0.0).then(|| count as f64 / seconds)
 }
 
 /// The sum of the measured phases, request by request.

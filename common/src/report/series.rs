@@ -2,18 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use super::SeriesRow;
-use crate::stats::{AgentTotals, Gauges, IntervalTotals, Totals};
+use super::{SeriesRow, arrivals::planned_between, phases::Account};
+use crate::{
+    plan::Load,
+    stats::{AgentTotals, Gauges, IntervalTotals, Totals},
+};
 
-/// Rows of equal width from the start to the last one with load, at most [`MAX_ROWS`](crate::stats::MAX_ROWS). One in
-/// which nothing came is there all the same. An interval counts in the row that its middle lies in.
-pub(super) fn series(totals: &Totals) -> Vec<SeriesRow> {
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Rows of equal width from the start to the last one with load or a phase at work, at most
+/// [`MAX_ROWS`](crate::stats::MAX_ROWS). One in which nothing came is there all the same. An interval counts in the row
+/// that its middle lies in.
+pub(super) fn series(totals: &Totals, phases: &[Account<'_>]) -> Vec<SeriesRow> {
     let intervals = totals.agents().values().flat_map(|agent| agent.intervals.values());
     let active = intervals.filter(|interval| interval.is_active());
     let Some(last) = active.map(IntervalTotals::second).max() else { return Vec::new() };
     let width_s = totals.row_width_s();
+    let work_ends = phases.iter().map(|phase| phase.window().1.saturating_sub(1)).max();
+    let at_work = work_ends.unwrap_or(0) / SECOND_NS / width_s;
+    // Nobody's word makes more rows than were handed in.
+    let last = at_work.min(totals.last_row()).max(last / width_s);
     let mut rows: Vec<SeriesRow> =
-        (0..=last / width_s).map(|number| row(totals, number, width_s)).collect();
+        (0..=last).map(|number| row(totals, phases, number, width_s)).collect();
     for agent in totals.agents().values() {
         for (number, (counts, gauges)) in by_row(agent, width_s) {
             let row = usize::try_from(number).ok().and_then(|number| rows.get_mut(number));
@@ -33,11 +43,21 @@ const fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
-fn row(totals: &Totals, number: u64, width_s: u64) -> SeriesRow {
+fn row(totals: &Totals, phases: &[Account<'_>], number: u64, width_s: u64) -> SeriesRow {
     let response_time = totals.row(number);
+    let width_ns = width_s.saturating_mul(SECOND_NS);
+    let (begin, end) = (number.saturating_mul(width_ns), (number + 1).saturating_mul(width_ns));
+    let within = |(from, until): (u64, u64)| from < end && until > begin;
+    let at_work = phases.iter().filter(|phase| within(phase.window()));
+    let planned = phases.iter().map(|phase| match &phase.plan.load {
+        Load::Open(open) => Some(planned_between(phase.plan, open, begin, end)),
+        Load::Closed(_) => (!within(phase.begins())).then_some(0),
+    });
     SeriesRow {
         from_s: (number * width_s) as f64,
         to_s: ((number + 1) * width_s) as f64,
+        phases: at_work.map(|phase| phase.plan.name.clone()).collect(),
+        planned: planned.sum(),
         started: 0,
         succeeded: 0,
         failed: 0,

@@ -39,7 +39,7 @@ impl Rate {
     }
 
     /// In millionths of a request per second.
-    pub fn micro(self) -> u64 {
+    pub const fn micro(self) -> u64 {
         self.0
     }
 

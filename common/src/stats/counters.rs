@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Histogram;
+use super::{AddressCounts, Histogram};
 use crate::outcome::{ErrorClass, NotStarted, Outcome};
 
 /// Longest error example kept, in bytes.
@@ -218,6 +218,8 @@ pub struct ConnectionStats {
     pub peak: u64,
     /// Durations of the successful TCP connects.
     pub connect: Histogram,
+    /// What was opened and what failed, by the target's address.
+    pub addresses: AddressCounts,
 }
 
 /// The accounts of one phase of the plan.
@@ -312,6 +314,7 @@ impl Stats {
         add(&mut self.connections.failed, other.connections.failed);
         add(&mut self.connections.established, other.connections.established);
         self.connections.connect.add(&other.connections.connect);
+        self.connections.addresses.add(&other.connections.addresses);
         self.worker_lag.add(&other.worker_lag);
     }
 

@@ -123,8 +123,12 @@ impl Histogram {
     /// The same where `q` is to be published: a high one (p90 up) is only known with at least ten samples beyond it,
     /// 10/(1−q) samples in all. With fewer it would be one or two samples with a grand name.
     pub fn percentile(&self, q: f64) -> Option<u64> {
-        let needed = if q < 0.9 { 1 } else { (10.0 / (1.0 - q)).round() as u64 };
-        (self.count() >= needed).then(|| self.quantile(q)).flatten()
+        (self.count() >= Self::needed(q)).then(|| self.quantile(q)).flatten()
+    }
+
+    /// How many samples [`percentile`](Self::percentile) needs.
+    pub fn needed(q: f64) -> u64 {
+        if q < 0.9 { 1 } else { (10.0 / (1.0 - q)).round() as u64 }
     }
 
     /// Buckets that hold samples, as (highest value of the bucket in nanoseconds, count), rising.
@@ -167,6 +171,21 @@ impl Histogram {
             encoding::check(bytes)?;
         }
         Self::from_own_v2(bytes, overflow)
+    }
+
+    /// The reverse of [`to_v2_deflate`](Self::to_v2_deflate), for bytes of a report that this process made.
+    ///
+    /// # Errors
+    /// When the bytes are no histogram of the one shape.
+    pub(crate) fn from_v2_deflate(bytes: &[u8], overflow: u64) -> Result<Self, HistogramError> {
+        let found = Self::from_own_v2(bytes, overflow)?;
+        if let Some(counts) = &found.counts {
+            let (low, high, digits) = (counts.low(), counts.high(), counts.sigfig());
+            if (low, high, digits) != (LOWEST_NS, HIGHEST_NS, DIGITS) {
+                return Err(HistogramError::Shape { low, high, digits: u32::from(digits) });
+            }
+        }
+        Ok(found)
     }
 
     /// The same for bytes that were encoded by this process.

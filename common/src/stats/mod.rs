@@ -4,12 +4,14 @@
 //! run are the sum over its snapshots, each counted once: addition is associative and commutative, the empty
 //! `Stats` are its identity, and [`Totals`] makes it idempotent by the snapshot's key.
 
+mod addresses;
 mod counters;
 mod encoding;
 mod histogram;
 mod snapshot;
 mod totals;
 
+pub use addresses::{AddressCount, AddressCounts, MAX_ADDRESSES};
 pub use counters::{
     ConnectionStats, EXAMPLE_BYTES, Example, PhaseStats, RequestStats, Sample, Stats, StatusCount,
     Times,

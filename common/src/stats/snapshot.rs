@@ -49,8 +49,11 @@ pub struct Gauges {
     pub in_flight: u64,
     /// CPU time of the agent process in the interval.
     pub cpu_ns: u64,
-    /// What it could have used: workers × length of the interval.
+    /// What it could have used: its workers, or what a quota allows if that is less, over the interval's length.
     pub cpu_capacity_ns: u64,
+    /// For how long its control group was kept from running although it wanted to, because the quota was used up; 0
+    /// without a quota. Added up over the cores, so it can be longer than the interval.
+    pub throttled_ns: u64,
     /// Resident memory of the agent process.
     pub resident_bytes: u64,
 }

@@ -16,6 +16,9 @@ pub struct Totals {
     agents: BTreeMap<AgentName, AgentTotals>,
     /// Response times by row of the timeline.
     rows: BTreeMap<u64, Encoded>,
+    /// Requests begun, by row of the timeline and phase of the plan: the fleet's sums and only those above 0, so that
+    /// there are at most rows × phases of them, whatever the number of agents.
+    starts: BTreeMap<(u64, usize), u64>,
     /// The latest second that a snapshot belongs to.
     last_second: u64,
 }
@@ -129,9 +132,17 @@ impl Totals {
             response_time.add(&request.succeeded_times.response_time);
             response_time.add(&request.failed_times.response_time);
         }
+        let row = second / self.row_width_s();
         if !response_time.is_empty() {
-            let width = self.row_width_s();
-            self.rows.entry(second / width).or_default().add(&response_time);
+            self.rows.entry(row).or_default().add(&response_time);
+        }
+        for (phase, stats) in stats.phases.iter().enumerate() {
+            let started = stats.requests.iter().map(|request| request.started);
+            let started = started.fold(0, u64::saturating_add);
+            if started > 0 {
+                let sum = self.starts.entry((row, phase)).or_default();
+                *sum = sum.saturating_add(started);
+            }
         }
     }
 
@@ -146,6 +157,10 @@ impl Totals {
         }
         for (row, encoded) in mem::take(&mut self.rows) {
             self.rows.entry(row / times).or_default().add(&encoded.decode());
+        }
+        for ((row, phase), started) in mem::take(&mut self.starts) {
+            let sum = self.starts.entry((row / times, phase)).or_default();
+            *sum = sum.saturating_add(started);
         }
     }
 
@@ -162,6 +177,16 @@ impl Totals {
     /// The fleet's response times (succeeded and failed) in one row of the run's timeline; row 0 begins at the start.
     pub fn row(&self, row: u64) -> Histogram {
         self.rows.get(&row).map(Encoded::decode).unwrap_or_default()
+    }
+
+    /// Requests of one phase that the fleet began in one row of the run's timeline.
+    pub fn started(&self, row: u64, phase: usize) -> u64 {
+        self.starts.get(&(row, phase)).copied().unwrap_or(0)
+    }
+
+    /// The last row that anything was handed in for.
+    pub fn last_row(&self) -> u64 {
+        self.last_second / self.row_width_s()
     }
 
     /// The fleet's sum.

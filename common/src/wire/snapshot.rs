@@ -95,6 +95,7 @@ impl From<&Gauges> for v1::Gauges {
             in_flight: gauges.in_flight,
             cpu_ns: gauges.cpu_ns,
             cpu_capacity_ns: gauges.cpu_capacity_ns,
+            throttled_ns: gauges.throttled_ns,
             resident_bytes: gauges.resident_bytes,
         }
     }
@@ -109,6 +110,7 @@ impl TryFrom<v1::Gauges> for Gauges {
             in_flight: count("in_flight", message.in_flight)?,
             cpu_ns: message.cpu_ns,
             cpu_capacity_ns: message.cpu_capacity_ns,
+            throttled_ns: message.throttled_ns,
             resident_bytes: message.resident_bytes,
         })
     }

@@ -8,8 +8,8 @@ use super::{MAX_PHASES, MAX_REQUESTS, MAX_ROWS, MAX_TIMELINE_NS, WireError, coun
 use crate::{
     outcome::{ErrorClass, NotStarted},
     stats::{
-        ConnectionStats, EXAMPLE_BYTES, Example, Histogram, PhaseStats, RequestStats, Stats,
-        StatusCount, Times,
+        AddressCount, AddressCounts, ConnectionStats, EXAMPLE_BYTES, Example, Histogram,
+        MAX_ADDRESSES, PhaseStats, RequestStats, Stats, StatusCount, Times,
     },
 };
 
@@ -229,6 +229,7 @@ impl From<&ConnectionStats> for v1::ConnectionStats {
             established: stats.established,
             peak: stats.peak,
             connect: histogram(&stats.connect),
+            addresses: addresses(&stats.addresses),
         }
     }
 }
@@ -244,8 +245,46 @@ impl TryFrom<v1::ConnectionStats> for ConnectionStats {
             established: count("established", message.established)?,
             peak: count("peak", message.peak)?,
             connect: from_histogram("connect", message.connect)?,
+            addresses: from_addresses(message.addresses)?,
         })
     }
+}
+
+fn addresses(counts: &AddressCounts) -> Vec<v1::AddressCount> {
+    let row = |address: String, AddressCount { opened, failed }| v1::AddressCount {
+        address,
+        opened,
+        failed,
+    };
+    let rows = counts.rows().map(|(address, count)| row(address.to_string(), count));
+    rows.chain(
+        (counts.other() != AddressCount::default()).then(|| row(String::new(), counts.other())),
+    )
+    .collect()
+}
+
+fn from_addresses(rows: Vec<v1::AddressCount>) -> Result<AddressCounts, WireError> {
+    at_most("addresses", rows.len(), MAX_ADDRESSES + 1)?;
+    let mut counts = AddressCounts::default();
+    for (index, row) in rows.into_iter().enumerate() {
+        let at = |error: WireError| error.element("addresses", index);
+        let more = AddressCount {
+            opened: count("opened", row.opened).map_err(at)?,
+            failed: count("failed", row.failed).map_err(at)?,
+        };
+        if more == AddressCount::default() {
+            // A row of nothing and no row mean the same, and must become the same.
+        } else if row.address.is_empty() {
+            counts.count_other(more);
+        } else {
+            let address = row.address.parse().map_err(|_| {
+                let got: String = row.address.chars().take(60).collect();
+                at(WireError::new("address", format!("ip:port, got {got:?}")))
+            })?;
+            counts.count(address, more);
+        }
+    }
+    Ok(counts)
 }
 
 fn histogram(histogram: &Histogram) -> Option<v1::Histogram> {

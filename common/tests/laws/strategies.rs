@@ -1,6 +1,9 @@
 //! Arbitrary values of the domain, for the property tests.
 
-use std::time::Duration;
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    time::Duration,
+};
 
 use inrush_common::{
     assign::by_weight,
@@ -12,8 +15,8 @@ use inrush_common::{
     },
     schedule::{ConnectionProfile, ConnectionStep, Interleave, Rate, RateProfile, Segment},
     stats::{
-        Completion, ConnectionStats, Gauges, Histogram, Interval, PhaseStats, RequestStats, Sample,
-        Snapshot, SnapshotKey, Stats,
+        AddressCount, AddressCounts, Completion, ConnectionStats, Gauges, Histogram, Interval,
+        PhaseStats, RequestStats, Sample, Snapshot, SnapshotKey, Stats,
     },
 };
 use proptest::{collection::vec, option, prelude::*, sample::select};
@@ -74,15 +77,34 @@ fn phase_stats(requests: usize) -> impl Strategy<Value = PhaseStats> {
         .prop_map(|(requests, gaps, until_ns)| PhaseStats { requests, gaps, until_ns })
 }
 
+/// Often more of them than have rows of their own.
+pub(crate) fn addresses() -> impl Strategy<Value = AddressCounts> {
+    let row = (0_u16..200, any::<bool>(), 0_u64..1 << 40, 0_u64..1 << 40);
+    vec(row, 0..150).prop_map(|rows| {
+        let mut counts = AddressCounts::default();
+        for (port, v4, opened, failed) in rows {
+            let ip: IpAddr =
+                if v4 { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+            if opened + failed > 0 {
+                counts.count(SocketAddr::new(ip, port), AddressCount { opened, failed });
+            }
+        }
+        counts
+    })
+}
+
 pub(crate) fn stats(phases: usize, requests: usize) -> impl Strategy<Value = Stats> {
     let connections =
-        (vec(0_u64..1 << 40, 5), histogram()).prop_map(|(n, connect)| ConnectionStats {
-            opened: n[0],
-            closed: n[1],
-            failed: n[2],
-            established: n[3],
-            peak: n[4],
-            connect,
+        (vec(0_u64..1 << 40, 5), histogram(), addresses()).prop_map(|(n, connect, addresses)| {
+            ConnectionStats {
+                opened: n[0],
+                closed: n[1],
+                failed: n[2],
+                established: n[3],
+                peak: n[4],
+                connect,
+                addresses,
+            }
         });
     (vec(phase_stats(requests), phases), connections, histogram())
         .prop_map(|(phases, connections, worker_lag)| Stats { phases, connections, worker_lag })
@@ -117,12 +139,13 @@ pub(crate) fn snapshot() -> impl Strategy<Value = Snapshot> {
     });
     let interval = (0_u64..100_000_000_000, 0_u64..5_000_000_000)
         .prop_map(|(from_ns, length)| Interval { from_ns, to_ns: from_ns + length });
-    let gauges = vec(0_u64..1 << 40, 5).prop_map(|n| Gauges {
+    let gauges = vec(0_u64..1 << 40, 6).prop_map(|n| Gauges {
         open_connections: n[0],
         in_flight: n[1],
         cpu_ns: n[2],
         cpu_capacity_ns: n[3],
         resident_bytes: n[4],
+        throttled_ns: n[5],
     });
     let stats =
         (0_usize..3, 0_usize..3).prop_flat_map(|(phases, requests)| stats(phases, requests));

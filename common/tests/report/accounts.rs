@@ -26,8 +26,9 @@ fn every_ledger_balances_in_every_fixed_report() {
     for (name, report) in reports() {
         let rows = report.agents.iter().map(|row| &row.ledger);
         let rows = rows.chain(report.requests.iter().map(|row| &row.ledger));
-        for ledger in
-            rows.chain(report.phases.iter().map(|row| &row.ledger)).chain([&report.ledger])
+        for ledger in rows
+            .chain(report.phases.iter().map(|row| &row.ledger))
+            .chain([&report.ledger, &report.total_ledger])
         {
             if let (Some(planned), Some(not_started)) = (ledger.planned, ledger.not_started) {
                 assert_eq!(planned, ledger.started + not_started, "{name}");
@@ -67,7 +68,7 @@ fn agents_requests_and_seconds_sum_to_the_total() {
         let requests: u64 = report.requests.iter().map(|row| row.ledger.completed).sum();
         assert_eq!(requests, total.completed, "{name}");
         let seconds: u64 = report.series.iter().map(|row| row.succeeded + row.failed).sum();
-        assert_eq!(seconds, total.completed, "{name}");
+        assert_eq!(seconds, report.total_ledger.completed, "{name}");
         let status: u64 = report.status.iter().map(|row| row.count).sum();
         let errors: u64 = report.errors.iter().map(|row| row.count).sum();
         assert_eq!(status + errors, total.completed, "{name}");
@@ -134,8 +135,8 @@ fn a_lost_agent_that_handed_in_its_last_numbers_is_believed_and_stays_lost() {
     last.key.seq = last.key.seq.next();
     last.interval.from_ns = last.interval.to_ns;
     last.interval.to_ns += SECOND;
-    last.stats = Stats::new(1);
-    last.stats.requests[0].not_started[NotStarted::LeaseExpired as usize] = 985;
+    last.stats = Stats::new(1, 1);
+    last.stats.phases[0].requests[0].not_started[NotStarted::LeaseExpired as usize] = 985;
     last.completion = Some(Completion::LeaseExpired);
     run.snapshots.push(last);
     let report = run.report();
@@ -198,9 +199,9 @@ fn a_long_run_has_wider_rows_and_not_more_of_them() {
         let first = script.interval(&mut run, SECOND, 1_500, 1).clone();
         let mut totals = run.totals();
         let mut later = first.clone();
-        later.stats = Stats::new(1);
-        later.stats.requests[0].started = 1;
-        later.stats.requests[0].record(&Sample {
+        later.stats = Stats::new(1, 1);
+        later.stats.phases[0].requests[0].started = 1;
+        later.stats.phases[0].requests[0].record(&Sample {
             outcome: Outcome::Response { status: 200, success: true },
             response_time: 5_000_000,
             service_time: Some(5_000_000),
@@ -253,7 +254,7 @@ fn one_request_of_two_seconds_took_about_two_seconds() {
 fn more_connections_than_requests_are_never_asked_for() {
     let mut run = fixtures::run(&["lab1", "lab2", "lab3"], 50, Some(4), None);
     for agent in 0..3 {
-        let count = run.facts.agents[agent].requests.unwrap();
+        let count = run.facts.agents[agent].planned[0].unwrap();
         let snapshot = Script::new(agent).interval(&mut run, SECOND, count, count);
         snapshot.completion = Some(Completion::Finished);
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use inrush_common::{
     outcome::{ErrorClass, NotStarted},
-    report::{AgentState, Model, ReasonCode, RunOutcome, VerdictStatus, rules},
+    report::{AgentState, Model, ReasonCode, RunOutcome, ThresholdUnit, VerdictStatus, rules},
 };
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
@@ -104,6 +104,9 @@ fn the_schema_refuses_values_of_the_wrong_kind() {
         ("/agents/0/state", json!("gone")),
         ("/status/0/code", json!(42)),
         ("/requests", json!([])),
+        ("/thresholds/0/unit", json!("ms")),
+        ("/thresholds/0/observed", json!(0.5)),
+        ("/thresholds/0/passed", json!(null)),
     ] {
         let mut changed = report.clone();
         *changed.pointer_mut(pointer).unwrap() = value;
@@ -133,6 +136,7 @@ fn the_schema_knows_exactly_the_names_that_the_code_has() {
     assert_eq!(row("run", "outcome"), names(RunOutcome::ALL));
     assert_eq!(row("agent_row", "state"), names(AgentState::ALL));
     assert_eq!(row("error_row", "class"), names(&ErrorClass::ALL));
+    assert_eq!(row("threshold_row", "unit"), names(ThresholdUnit::ALL));
     assert_eq!(listed("/properties/model/enum"), names(Model::ALL));
     let mut reasons = names(&NotStarted::ALL);
     reasons.insert("pending".to_owned());
@@ -165,6 +169,7 @@ fn the_reference_explains_every_name() {
     let names = names.chain(AgentState::ALL.iter().map(|name| name.name()));
     let names = names.chain(ErrorClass::ALL.iter().map(|name| name.name()));
     let names = names.chain(NotStarted::ALL.iter().map(|name| name.name()));
+    let names = names.chain(ThresholdUnit::ALL.iter().map(|name| name.name()));
     let missing: Vec<_> = names.filter(|name| !reference.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "not in docs/report-reference.md: {missing:?}");
 }

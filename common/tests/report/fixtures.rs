@@ -1,15 +1,27 @@
 //! Runs that never were, with numbers that are the same every time.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::{
+    net::SocketAddr,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use inrush_common::{
-    assign::by_weight,
+    assign::{Offer, split},
     id::{Epoch, SnapshotSeq},
     outcome::{ErrorClass, NotStarted, Outcome},
-    plan::{AgentsPolicy, ClosedLoad, Expect, Load, OnLoss, Plan, Request, Workload},
+    plan::{
+        AgentsPolicy, ClosedLoad, ConnectionPolicy, Expect, Load, OnLoss, Phase, Plan, Request,
+        ThinkTime, Workload,
+    },
     report::{AgentFacts, ClockOffset, Loss, Report, RunFacts, RunOutcome, build},
-    stats::{Completion, Gauges, Interval, Sample, Snapshot, SnapshotKey, Stats, Totals},
+    schedule::{ConnectionProfile, Interleave},
+    stats::{
+        AddressCount, Completion, Gauges, Interval, Sample, Snapshot, SnapshotKey, Stats, Totals,
+    },
+    threshold::{self, Known},
 };
+
+use crate::loads;
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
@@ -29,66 +41,100 @@ impl Run {
         totals
     }
 
+    /// With these thresholds in its plan.
+    pub(crate) fn with_thresholds(mut self, thresholds: &[&str]) -> Self {
+        let known = Known::default();
+        let read = thresholds.iter().map(|text| threshold::parse(text, &known).unwrap());
+        self.facts.plan.thresholds = read.collect();
+        self
+    }
+
     pub(crate) fn report(&self) -> Report {
         build(&self.facts, &self.totals())
     }
 }
 
-fn plan(connections: u64, requests: Option<u64>, duration: Option<Duration>) -> Plan {
-    Plan {
-        name: "hello".to_owned(),
-        workload: Workload {
-            requests: vec![Request {
-                name: "hello".to_owned(),
-                method: http::Method::GET,
-                url: http::Uri::from_static("http://example.test/"),
-                headers: Vec::new(),
-                body: bytes::Bytes::new(),
-                expect: Expect::default(),
-            }],
-            load: Load::Closed(ClosedLoad {
-                connections,
-                requests,
-                duration,
-                ramp_up: Duration::ZERO,
-                ordinal: 0,
-                shares: 1,
-            }),
-            timeout: Duration::from_secs(30),
-            connect_timeout: Duration::from_secs(5),
-            grace: Duration::from_secs(5),
-            give_up_after: Duration::from_secs(10),
-        },
-        agents: AgentsPolicy { min: 1, on_loss: OnLoss::Continue },
+pub(crate) fn request(name: &str) -> Request {
+    Request {
+        name: name.to_owned(),
+        method: http::Method::GET,
+        url: http::Uri::from_static("http://example.test/"),
+        headers: Vec::new(),
+        body: bytes::Bytes::new(),
+        expect: Expect::default(),
     }
 }
 
-/// A run over as many agents as there are names, split evenly, in which nothing has happened.
+pub(crate) fn closed(connections: u64, requests: Option<u64>, duration: Option<Duration>) -> Load {
+    Load::Closed(ClosedLoad {
+        profile: ConnectionProfile::constant(connections, 0).unwrap(),
+        lanes: Interleave::whole(requests.map_or(connections, |count| count.min(connections))),
+        requests,
+        duration,
+        think_time: ThinkTime::None,
+    })
+}
+
+pub(crate) fn phase(name: &str, measure: bool, starts_at_s: u64, load: Load) -> Phase {
+    Phase { name: name.to_owned(), measure, starts_at: Duration::from_secs(starts_at_s), load }
+}
+
+/// A run of one closed phase over as many agents as there are names, split evenly, in which nothing has happened.
 pub(crate) fn run(
     names: &[&str],
     connections: u64,
     requests: Option<u64>,
     duration: Option<Duration>,
 ) -> Run {
-    let share = by_weight(connections, &vec![1; names.len()]);
-    let count = requests.map(|requests| by_weight(requests, &share));
-    let agents = names.iter().enumerate().map(|(index, name)| AgentFacts {
-        name: name.parse().unwrap(),
-        version: "0.1.0".to_owned(),
-        hostname: format!("{name}.example.test"),
-        workers: 2,
-        connections: share[index],
-        requests: count.as_ref().map(|count| count[index]),
-        not_ready: None,
-        lost: None,
-        clock: Some(ClockOffset { offset_ns: -400_000 * index as i64, bound_ns: 300_000 }),
-        started_after_ns: Some(900_000 * index as i64 - 100_000),
+    let load = closed(connections, requests, duration);
+    run_of(names, vec![request("hello")], vec![phase(Phase::ONLY, true, 0, load)])
+}
+
+/// The same of any phases.
+pub(crate) fn run_of(names: &[&str], requests: Vec<Request>, phases: Vec<Phase>) -> Run {
+    let plan = Plan {
+        name: "hello".to_owned(),
+        workload: Workload {
+            requests,
+            phases,
+            timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(5),
+            grace: Duration::from_secs(5),
+            give_up_after: Duration::from_secs(10),
+            connections: ConnectionPolicy::default(),
+            seed: 1,
+        },
+        agents: AgentsPolicy { min: 1, on_loss: OnLoss::Continue },
+        thresholds: Vec::new(),
+        stop_when: Vec::new(),
+    };
+    let offers: Vec<Offer> = names
+        .iter()
+        .map(|name| Offer { agent: name.parse().unwrap(), workers: 2, max_connections: 1_000_000 })
+        .collect();
+    let shares = split(&plan.workload, &offers).unwrap();
+    let agents = names.iter().enumerate().map(|(index, name)| {
+        let share = shares.iter().find(|share| share.agent.as_str() == *name).unwrap();
+        AgentFacts {
+            name: share.agent.clone(),
+            version: "0.1.0".to_owned(),
+            hostname: format!("{name}.example.test"),
+            workers: 2,
+            connections: share.workload.peak_connections(),
+            requested: share.workload.requested_connections(),
+            planned: share.workload.phases.iter().map(|phase| phase.load.planned()).collect(),
+            not_ready: None,
+            lost: None,
+            clock: Some(ClockOffset { offset_ns: -400_000 * index as i64, bound_ns: 300_000 }),
+            started_after_ns: Some(900_000 * index as i64 - 100_000),
+        }
     });
+    let agents = agents.collect();
     let submitted_at = UNIX_EPOCH + Duration::from_secs(1_772_373_725);
     Run {
         facts: RunFacts {
             run: "20260301-140205-7f3c".parse().unwrap(),
-            plan: plan(connections, requests, duration),
+            plan,
             plan_sha256: "9a1e63f5c7b2d84e0f1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e6f70"
                 .to_owned(),
             submitted_at,
@@ -96,7 +142,7 @@ pub(crate) fn run(
             outcome: RunOutcome::Finished,
             detail: None,
             version: "0.1.0".to_owned(),
-            agents: agents.collect(),
+            agents,
         },
         snapshots: Vec::new(),
     }
@@ -154,17 +200,18 @@ impl Script {
         let from_ns = self.at_ns;
         self.at_ns += length_ns;
         self.seq += 1;
-        let mut stats = Stats::new(1);
-        stats.requests[0].started = count;
+        let mut stats = Stats::new(1, 1);
+        stats.phases[0].until_ns = self.at_ns;
+        stats.phases[0].requests[0].started = count;
         for _ in 0..count {
             let sample = self.sample();
-            stats.requests[0].record(&sample);
+            stats.phases[0].requests[0].record(&sample);
             if let Outcome::Error(class) = sample.outcome {
                 let text = || match class {
                     ErrorClass::Reset => "read: connection reset by peer (os error 104)".to_owned(),
                     _ => "the target closed the connection before the response".to_owned(),
                 };
-                stats.requests[0].keep_example(class, from_ns, text);
+                stats.phases[0].requests[0].keep_example(class, from_ns, text);
             }
         }
         for _ in 0..connections {
@@ -172,6 +219,11 @@ impl Script {
             self.random();
         }
         stats.connections.opened = connections;
+        let address = SocketAddr::from(([192, 0, 2, 10], 80));
+        if connections > 0 {
+            let count = AddressCount { opened: connections, failed: 0 };
+            stats.connections.addresses.count(address, count);
+        }
         stats.connections.established = connections;
         stats.connections.peak = run.facts.agents[self.agent].connections;
         for tick in 0..length_ns / 10_000_000 {
@@ -193,6 +245,7 @@ impl Script {
                 cpu_ns: length_ns,
                 cpu_capacity_ns: length_ns * 2,
                 resident_bytes: 40_000_000 + self.seq * 1_000_000,
+                throttled_ns: 0,
             },
             completion: None,
         });
@@ -233,13 +286,18 @@ pub(crate) fn lost_agent() -> Run {
         }
         let last = run.snapshots.last_mut().unwrap();
         if agent == 2 {
-            last.stats.requests[0].started += 10;
+            last.stats.phases[0].requests[0].started += 10;
             last.gauges.in_flight = 10;
         } else {
             last.completion = Some(Completion::Finished);
         }
     }
-    let limited = &mut run.snapshots[3].stats.requests[0];
+    let second: SocketAddr = "[2001:db8::10]:80".parse().unwrap();
+    let made = AddressCount { opened: 0, failed: 5 };
+    run.snapshots[3].stats.connections.addresses.count(second, made);
+    run.snapshots[3].stats.connections.failed = 5;
+    run.snapshots[3].gauges.throttled_ns = 3_400_000;
+    let limited = &mut run.snapshots[3].stats.phases[0].requests[0];
     limited.started += 5;
     for _ in 0..5 {
         limited.record(&Sample {
@@ -255,9 +313,9 @@ pub(crate) fn lost_agent() -> Run {
     limited.keep_example(ErrorClass::FdExhausted, 5, || {
         "socket: too many open files\u{1b}[31m".to_owned()
     });
-    run.facts.agents[1].requests = Some(3_005);
-    run.facts.agents[0].requests = Some(3_000);
-    run.facts.agents[2].requests = Some(2_995);
+    for (agent, count) in [(0, 3_000), (1, 3_005), (2, 2_995)] {
+        run.facts.agents[agent].planned = vec![Some(count)];
+    }
     run
 }
 
@@ -280,11 +338,11 @@ pub(crate) fn one_request() -> Run {
     let mut run = run(&["lab1"], 1, Some(1), None);
     let mut script = Script::new(0);
     let first = script.interval(&mut run, SECOND, 0, 1);
-    first.stats.requests[0].started = 1;
+    first.stats.phases[0].requests[0].started = 1;
     first.gauges.in_flight = 1;
     let last = script.interval(&mut run, SECOND + 1_000_000, 0, 0);
     last.completion = Some(Completion::Finished);
-    last.stats.requests[0].record(&Sample {
+    last.stats.phases[0].requests[0].record(&Sample {
         outcome: Outcome::Response { status: 200, success: true },
         response_time: 2_000_000_000,
         service_time: Some(2_000_000_000),
@@ -302,7 +360,7 @@ pub(crate) fn running() -> Run {
     run.facts.outcome = RunOutcome::Running;
     for agent in 0..2 {
         let snapshot = Script::new(agent).interval(&mut run, SECOND, 2_000, 50);
-        snapshot.stats.requests[0].started += 50;
+        snapshot.stats.phases[0].requests[0].started += 50;
         snapshot.gauges.in_flight = 50;
     }
     run
@@ -316,7 +374,7 @@ pub(crate) fn cancelled() -> Run {
     script.interval(&mut run, SECOND, 500, 10);
     // A second in which the target stood still.
     let stalled = script.interval(&mut run, SECOND, 0, 0);
-    stalled.stats.requests[0].started = 10;
+    stalled.stats.phases[0].requests[0].started = 10;
     stalled.gauges.in_flight = 10;
     let last = script.interval(&mut run, SECOND, 0, 0);
     last.completion = Some(Completion::Stopped);
@@ -330,7 +388,7 @@ pub(crate) fn all_failed() -> Run {
     let snapshot = Script::new(0).interval(&mut run, SECOND, 0, 10);
     snapshot.completion =
         Some(Completion::TargetUnreachable("connect: connection refused".to_owned()));
-    let stats = &mut snapshot.stats.requests[0];
+    let stats = &mut snapshot.stats.phases[0].requests[0];
     stats.started = 1_500;
     stats.not_started[NotStarted::TargetUnreachable as usize] = 500;
     for number in 0..1_500 {
@@ -349,13 +407,26 @@ pub(crate) fn all_failed() -> Run {
 
 /// All of them, by name.
 pub(crate) fn all() -> Vec<(&'static str, Run)> {
-    vec![
-        ("normal", normal()),
+    let mut runs = vec![
+        (
+            "normal",
+            normal().with_thresholds(&[
+                "p99(response_time) < 30ms",
+                "p98(service_time{outcome='succeeded'}) < 25ms",
+                "p99.99(response_time) < 1s",
+                "failed_ratio <= 0.1%",
+                "throughput{phase='main'} > 4000/s",
+                "count(errors.reset) == 0",
+                "count(status.5xx{request='hello'}) < 1_000",
+            ]),
+        ),
         ("lost_agent", lost_agent()),
-        ("empty", empty()),
+        ("empty", empty().with_thresholds(&["p50(response_time) < 1s", "failed_ratio < 1%"])),
         ("one_request", one_request()),
-        ("running", running()),
+        ("running", running().with_thresholds(&["max(connect) < 1s", "p99(ttfb) <= 10ms"])),
         ("cancelled", cancelled()),
-        ("all_failed", all_failed()),
-    ]
+        ("all_failed", all_failed().with_thresholds(&["failed_ratio < 1%"])),
+    ];
+    runs.extend(loads::all().into_iter().map(|(name, run, _)| (name, run)));
+    runs
 }

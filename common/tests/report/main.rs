@@ -9,4 +9,10 @@ mod fixtures;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
+mod load_verdicts;
+#[cfg(test)]
+mod loads;
+#[cfg(test)]
+mod phases;
+#[cfg(test)]
 mod verdicts;

@@ -43,8 +43,25 @@ fn a_run_in_which_nothing_is_wrong_is_valid() {
 }
 
 #[test]
+fn an_agent_held_back_by_a_quota_for_more_than_a_hundredth_of_the_time_is_told() {
+    let throttled =
+        |of_a_second: u64| normal(|run| run.snapshots[1].gauges.throttled_ns = of_a_second);
+    // 4.5 s in all.
+    assert_eq!(found(&throttled(45_000_000)), []);
+    let report = throttled(46_000_000);
+    assert_eq!(found(&report), [(Code::AgentThrottled, Degraded)]);
+    let reason = &report.verdict.reasons[0];
+    assert_eq!(reason.agent.as_deref(), Some("lab1"));
+    assert_eq!(
+        reason.text,
+        "a CPU quota kept its control group from running for 46.0 ms in 4.50 s: times may be its own"
+    );
+    assert!((report.agents[0].throttled_s - 0.046).abs() < 1e-9);
+}
+
+#[test]
 fn accounts_that_do_not_add_up_are_told_with_the_agent_and_the_numbers() {
-    let report = normal(|run| run.snapshots[2].stats.requests[0].started += 1);
+    let report = normal(|run| run.snapshots[2].stats.phases[0].requests[0].started += 1);
     assert_eq!(report.verdict.status, Invalid);
     let first = &report.verdict.reasons[0];
     assert_eq!((first.code, first.status), (Code::LedgerFailed, Invalid));
@@ -66,7 +83,7 @@ fn accounts_that_do_not_add_up_are_told_with_the_agent_and_the_numbers() {
 
 #[test]
 fn shares_that_do_not_sum_to_the_plan_fail_the_ledger() {
-    let report = normal(|run| run.facts.agents[0].requests = Some(10_001));
+    let report = normal(|run| run.facts.agents[0].planned = vec![Some(10_001)]);
     assert!(found(&report).iter().all(|(code, _)| *code == Code::LedgerFailed));
     assert_eq!(report.verdict.status, Invalid);
 }
@@ -135,7 +152,7 @@ fn a_worker_that_failed_is_told_as_such_and_its_share_is_accounted_for() {
         let last = run.snapshots.last_mut().unwrap();
         last.completion = Some(Completion::Internal("worker 1 panicked".to_owned()));
         // What the worker had under way and what it had still to do, nobody reported.
-        let stats = &mut last.stats.requests[0];
+        let stats = &mut last.stats.phases[0].requests[0];
         *stats = RequestStats { started: 7, ..RequestStats::default() };
     });
     assert_eq!(found(&report), [(Code::AgentFailed, Invalid)]);
@@ -149,9 +166,9 @@ fn a_worker_that_failed_is_told_as_such_and_its_share_is_accounted_for() {
 fn many_findings_are_counted_and_not_all_listed() {
     let report = normal(|run| {
         for snapshot in &mut run.snapshots {
-            snapshot.stats.requests[0].started += 1;
-            snapshot.stats.requests[0].statuses.clear();
-            snapshot.stats.requests[0].failed_times.response_time.clear();
+            snapshot.stats.phases[0].requests[0].started += 1;
+            snapshot.stats.phases[0].requests[0].statuses.clear();
+            snapshot.stats.phases[0].requests[0].failed_times.response_time.clear();
         }
     });
     let ledger = found(&report).iter().filter(|(code, _)| *code == Code::LedgerFailed).count();
@@ -236,13 +253,16 @@ fn a_run_cut_short_is_incomplete() {
 
 fn with_faults(count: u64) -> Report {
     normal(|run| {
-        let stats = &mut run.snapshots[0].stats.requests[0];
+        let stats = &mut run.snapshots[0].stats.phases[0].requests[0];
         stats.started += count;
         for _ in 0..count {
             stats.record(&error(ErrorClass::LocalPortExhausted));
         }
-        run.facts.agents[0].requests = Some(10_000 + count);
-        let inrush_common::plan::Load::Closed(load) = &mut run.facts.plan.workload.load;
+        run.facts.agents[0].planned = vec![Some(10_000 + count)];
+        let inrush_common::plan::Load::Closed(load) = &mut run.facts.plan.workload.phases[0].load
+        else {
+            panic!("the fixed run is closed")
+        };
         load.requests = Some(20_000 + count);
     })
 }
@@ -308,7 +328,10 @@ fn with_lag(nanos: u64, ticks: u64) -> Report {
 fn late_workers_degrade_and_invalidate_when_they_are_late_as_a_rule() {
     let median = fixtures::normal().report().response_time.all.p50_ns.unwrap();
     assert!(median / 2 < 10_000_000, "the fixed run must let both cases apply: {median}");
-    assert_eq!(found(&with_lag(9_900_000, 200)), []);
+    // Below that it is only told when it is a quarter of the 99th percentile.
+    let high = fixtures::normal().report().agents[1].response_time.all.p99_ns.unwrap();
+    assert_eq!(found(&with_lag(high / 4 - 50_000, 200)), []);
+    assert_eq!(found(&with_lag(9_900_000, 200)), [(Code::WorkerLag, Degraded)]);
     assert_eq!(found(&with_lag(10_200_000, 200)), [(Code::WorkerLag, Invalid)]);
     assert_eq!(found(&with_lag(10_200_000, 99)), []);
     // A few late ticks among many: the median of what was measured is sound.
@@ -332,7 +355,7 @@ fn agents_that_start_far_apart_degrade() {
 #[test]
 fn times_above_the_top_of_the_histograms_degrade() {
     let report = normal(|run| {
-        let stats = &mut run.snapshots[0].stats.requests[0];
+        let stats = &mut run.snapshots[0].stats.phases[0].requests[0];
         stats.succeeded_times.response_time.clear();
         (0..stats.succeeded).for_each(|_| stats.succeeded_times.response_time.record(u64::MAX));
     });

@@ -10,6 +10,8 @@ use inrush_common::{
     join::Role,
 };
 
+use super::{error::CliError, sink::Sinks};
+
 const ABOUT: &str =
     "Distributed HTTP load testing: many machines make the load, one report says what came of it";
 
@@ -22,9 +24,11 @@ Examples:
   inrush submit plan.toml                 … and a run over all of them
 
 The report goes to stdout, progress and logs to stderr. Exit codes:
-  0 passed                  2 usage or plan error
-  4 run invalid             5 target unreachable at the start
-  6 cancelled by the user   7 coordinator or agent error";
+  0 passed            2 usage or plan error
+  3 threshold failed  4 run invalid
+  5 target unreachable at the start
+  6 cancelled by the user
+  7 coordinator or agent error";
 
 /// `inrush`
 #[derive(Debug, Parser)]
@@ -62,7 +66,7 @@ pub(super) enum ColorWhen {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Show a whole run: a bundled target, a coordinator, two local agents, one report.
-    Demo,
+    Demo(DemoArgs),
     /// Run a plan on this machine, with local agents.
     Run(RunArgs),
     /// Run the coordinator that agents and submitters connect to.
@@ -83,6 +87,8 @@ pub(super) enum Command {
     Report(ReportArgs),
     /// Check a plan and say what it would do. Sends nothing.
     Check(CheckArgs),
+    /// Explain a run before it runs: every agent's share, ports, memory, and what would be refused. Sends nothing.
+    Explain(ExplainArgs),
     /// Write a starter plan.
     Init(InitArgs),
     /// Certificates: the coordinator's CA, tokens to join it, and their end.
@@ -103,21 +109,50 @@ pub(super) struct CoordinatorArgs {
     pub state_dir: Option<PathBuf>,
 }
 
-/// Where results go and how much is said on the way.
+/// Where the report goes, beside the text on stdout.
 #[derive(Debug, Args)]
-pub(super) struct OutputArgs {
+pub(super) struct ReportsArgs {
     /// Write the report as JSON to this file; "-": to stdout, instead of the text.
     #[arg(long, value_name = "F")]
     pub json: Option<PathBuf>,
+    /// Write the thresholds as JUnit XML to this file; "-": to stdout, instead of the text.
+    #[arg(long, value_name = "F")]
+    pub junit: Option<PathBuf>,
+}
+
+impl ReportsArgs {
+    /// Gets the places ready.
+    ///
+    /// # Errors
+    /// When one cannot be written to.
+    pub(super) fn prepare(&self) -> Result<Sinks, CliError> {
+        Sinks::prepare(self.json.as_deref(), self.junit.as_deref())
+    }
+}
+
+/// Where results go and how much is said on the way.
+#[derive(Debug, Args)]
+pub(super) struct OutputArgs {
+    /// Where the report goes.
+    #[command(flatten)]
+    pub reports: ReportsArgs,
     /// Show no progress.
     #[arg(short, long)]
     pub quiet: bool,
 }
 
+/// `inrush demo`
+#[derive(Debug, Args)]
+pub(super) struct DemoArgs {
+    /// Where the report goes.
+    #[command(flatten)]
+    pub reports: ReportsArgs,
+}
+
 const RUN_EXAMPLES: &str = "\
 Examples:
   inrush run plan.toml
-  inrush run plan.toml --json report.json --quiet
+  inrush run plan.toml --json report.json --junit junit.xml --quiet
   inrush run plan.toml --local-agents 4 --workers 1
   inrush run - < plan.toml
 
@@ -296,7 +331,7 @@ pub(super) struct SubmitArgs {
     #[command(flatten)]
     pub coordinator: CoordinatorArgs,
     /// Print the run's id and return at once.
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "junit"])]
     pub detach: bool,
     /// Where the report goes.
     #[command(flatten)]
@@ -337,9 +372,9 @@ pub(super) struct ReportArgs {
     /// The run [default: the newest]
     #[arg(value_name = "RUN")]
     pub run: Option<RunId>,
-    /// Write the report as JSON to this file; "-": to stdout, instead of the text.
-    #[arg(long, value_name = "F")]
-    pub json: Option<PathBuf>,
+    /// Where the report goes.
+    #[command(flatten)]
+    pub reports: ReportsArgs,
     /// Read this data directory instead of asking a coordinator.
     #[arg(long, value_name = "D")]
     pub data_dir: Option<PathBuf>,
@@ -354,6 +389,49 @@ pub(super) struct CheckArgs {
     /// The plan, a TOML file; "-": from stdin.
     #[arg(value_name = "PLAN")]
     pub plan: PathBuf,
+}
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  inrush explain plan.toml                                the agents that `inrush run` would start
+  inrush explain plan.toml --agents 8                     eight agents like this machine
+  inrush explain plan.toml --agents 3 --ports 28232 --files 1000000 --workers 4
+  inrush explain plan.toml --coordinator 127.0.0.1:7070   the agents that are connected there
+
+It is arithmetic: nothing is sent to the target. The shares are those that a run would hand out. Ends with 0 when the run \
+would be taken, with 2 when it would be refused.";
+
+/// `inrush explain`
+#[derive(Debug, Args)]
+#[command(after_help = EXPLAIN_EXAMPLES)]
+pub(super) struct ExplainArgs {
+    /// The plan, a TOML file; "-": from stdin.
+    #[arg(value_name = "PLAN")]
+    pub plan: PathBuf,
+    /// Over so many agents [default: those that `inrush run` would start]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub agents: Option<u32>,
+    /// Over the agents that are connected to this coordinator, HOST:PORT.
+    #[arg(long, value_name = "A", conflicts_with = "agents")]
+    pub coordinator: Option<String>,
+    /// Worker threads of each of the N agents [default: the cores of this machine]
+    #[arg(long, value_name = "N", requires = "agents", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub workers: Option<u32>,
+    /// Local ports of each per source and target address [default: those of this machine]
+    #[arg(long, value_name = "N", requires = "agents", value_parser = clap::value_parser!(u64).range(1..=65_535))]
+    pub ports: Option<u64>,
+    /// Files that each may open for connections [default: the limit of this machine]
+    #[arg(long, value_name = "N", requires = "agents")]
+    pub files: Option<u64>,
+    /// Source addresses of each [default: 1]
+    #[arg(long, value_name = "N", requires = "agents", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub sources: Option<u32>,
+    /// Bytes of a response, head and body, for the estimate of what comes in.
+    #[arg(long, value_name = "BYTES")]
+    pub response_size: Option<u64>,
+    /// Write the explanation as JSON to this file; "-": to stdout, instead of the text.
+    #[arg(long, value_name = "F")]
+    pub json: Option<PathBuf>,
 }
 
 /// `inrush init`

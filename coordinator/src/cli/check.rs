@@ -7,14 +7,14 @@ use std::{
 };
 
 use inrush_common::{
-    plan::{ClosedLoad, Expect, Load, OnLoss, OpenLoad, Plan, STARTER},
-    schedule::ConnectionShape,
+    plan::{Expect, OnLoss, Plan, STARTER},
     units::{Count, Nanos},
 };
 
 use super::{
     args::{CheckArgs, InitArgs},
     console::Console,
+    describe,
     error::CliError,
     plan::PlanFile,
 };
@@ -77,16 +77,12 @@ fn summary(plan: &Plan) -> String {
         row("sends", format!("{} {}{body}", request.method, request.url));
         row("success", success(&request.expect));
     }
-    for phase in &workload.phases {
-        let text = load(&phase.load);
-        match workload.phases.len() {
-            1 => row("load", text),
-            _ => {
-                let measured = if phase.measure { "" } else { ", not measured" };
-                let from = Nanos::from(phase.starts_at);
-                row("phase", format!("{}, from {from}{measured}: {text}", phase.name));
-            }
-        }
+    for (what, says) in describe::phases(workload) {
+        row(&what, says);
+    }
+    let connections = describe::connections(&workload.connections);
+    if !connections.is_empty() {
+        row("connects", connections.join("; "));
     }
     row(
         "timeouts",
@@ -103,46 +99,6 @@ fn summary(plan: &Plan) -> String {
     };
     row("agents", format!("at least {}; {on_loss}", plan.agents.min));
     text
-}
-
-fn load(load: &Load) -> String {
-    match load {
-        Load::Closed(closed) => closed_load(closed),
-        Load::Open(open) => open_load(open),
-    }
-}
-
-fn closed_load(closed: &ClosedLoad) -> String {
-    let connections = Count(closed.profile.peak());
-    let end = match (closed.requests, closed.duration) {
-        (Some(requests), None) => format!("{} requests in all", Count(requests)),
-        (None, Some(duration)) => format!("for {}", Nanos::from(duration)),
-        (Some(requests), Some(duration)) => {
-            format!("{} requests in all, for at most {}", Count(requests), Nanos::from(duration))
-        }
-        (None, None) => "without end".to_owned(),
-    };
-    let shape = match closed.profile.shape() {
-        ConnectionShape::Constant { ramp_up_ns: 0, .. } => {
-            format!("{connections} connections at a time")
-        }
-        ConnectionShape::Constant { ramp_up_ns, .. } => {
-            format!("{connections} connections at a time, opened over {}", Nanos(*ramp_up_ns))
-        }
-        ConnectionShape::Steps(_) => format!("up to {connections} connections at a time"),
-    };
-    format!("closed model, {shape}; {end}")
-}
-
-fn open_load(open: &OpenLoad) -> String {
-    format!(
-        "open model, {} requests over {}, {} arrivals, at most {} in flight, then {}",
-        Count(open.slots.count()),
-        Nanos(open.profile.duration_ns()),
-        open.arrivals.name(),
-        Count(open.max_in_flight),
-        open.on_overflow.name()
-    )
 }
 
 fn success(expect: &Expect) -> String {

@@ -2,7 +2,7 @@
 
 use inrush_common::report::Report;
 
-use super::{console::Console, error::CliError, json::JsonSink};
+use super::{console::Console, error::CliError, sink::Sinks};
 use crate::{
     exit::{self, ExitStatus},
     render,
@@ -11,21 +11,25 @@ use crate::{
 /// Writes the report and says how the process is to end.
 ///
 /// # Errors
-/// When a place for it takes it no more. The other place has it then.
+/// When a place for it takes it no more. The other places have it then.
 pub(super) fn deliver(
     report: &Report,
-    sink: JsonSink,
+    sinks: Sinks,
     console: &mut Console<'_>,
 ) -> Result<ExitStatus, CliError> {
-    let on_stdout = if sink.is_stdout() {
+    let on_stdout = if sinks.json.is_stdout() {
         render::json(report)
+    } else if sinks.junit.is_stdout() {
+        render::junit(report)
     } else {
         render::text(report, console.color_out())
     };
     let printed = console.print(&on_stdout);
-    if !matches!(sink, JsonSink::Nowhere | JsonSink::Stdout) {
-        sink.write(&render::json(report))?;
-    }
+    let written =
+        [(sinks.json, render::json as fn(&Report) -> String), (sinks.junit, render::junit)].map(
+            |(sink, render)| if sink.is_file() { sink.write(&render(report)) } else { Ok(()) },
+        );
+    written.into_iter().collect::<Result<(), CliError>>()?;
     printed?;
     Ok(exit::of(report))
 }

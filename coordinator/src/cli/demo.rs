@@ -16,11 +16,11 @@ use tokio::{
 };
 
 use super::{
+    args::DemoArgs,
     console::Console,
     deliver::deliver,
     error::CliError,
     interrupts::Interrupts,
-    json::JsonSink,
     plan::PlanFile,
     run::{LocalRun, progress_style},
 };
@@ -41,7 +41,12 @@ const TARGET_WITHIN: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// When a part of it fails, or the target has counted other requests than the report.
-pub(super) async fn demo(verbosity: u8, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
+pub(super) async fn demo(
+    args: &DemoArgs,
+    verbosity: u8,
+    console: &mut Console<'_>,
+) -> Result<ExitStatus, CliError> {
+    let sinks = args.reports.prepare()?;
     let mut interrupts = Interrupts::catch()?;
     let mut target = start_target(verbosity)?;
     let result = async {
@@ -58,7 +63,7 @@ pub(super) async fn demo(verbosity: u8, console: &mut Console<'_>) -> Result<Exi
     .await;
     target.stop().await;
     let (report, counted) = result?;
-    let status = deliver(&report, JsonSink::Nowhere, console)?;
+    let status = deliver(&report, sinks, console)?;
     console.say(&cross_check(&report, counted)?);
     console.say(
         "\nNext: inrush init writes a plan to start from, inrush run plan.toml runs it, inrush --help lists the rest.",

@@ -58,7 +58,7 @@ fn agents_table(agents: &[AgentInfo]) -> String {
             [
                 agent.name.clone(),
                 agent_state(agent),
-                agent.workers.to_string(),
+                workers(agent),
                 format!("up to {}", Count(agent.max_connections)),
                 clock(agent),
                 agent.version.clone(),
@@ -78,6 +78,15 @@ fn agent_state(agent: &AgentInfo) -> String {
     } else {
         format!("{place}, not connected, last heard {} ago", Nanos(agent.silent_ns))
     }
+}
+
+/// Its threads, and the CPU time that a quota leaves them.
+fn workers(agent: &AgentInfo) -> String {
+    let quota = agent.cpu_quota_millis.map(|millis| {
+        let cores = millis as f64 / 1_000.0;
+        format!(" (quota {cores:.2} CPU)")
+    });
+    format!("{}{}", agent.workers, quota.unwrap_or_default())
 }
 
 /// The agent's clock against the coordinator's: what the start instant and the timeline rest on.
@@ -154,6 +163,7 @@ mod tests {
             connected: false,
             run: "r1".to_owned(),
             silent_ns: 3_200_000_000,
+            cpu_quota_millis: Some(1_500),
             offset_ns: None,
             labels: [].into(),
             ..idle.clone()
@@ -161,9 +171,9 @@ mod tests {
         assert_eq!(
             agents_table(&[idle, silent]),
             "\
-AGENT  STATE                                        WORKERS  CONNECTIONS   CLOCK      VERSION  HOST   PEER         LABELS
-lab1   idle                                         2        up to 19,936  ± 41.0 µs  0.1.0    rack1  127.0.0.1:5  room=b
-lab2   in r1, not connected, last heard 3.20 s ago  2        up to 19,936  –          0.1.0    rack1  127.0.0.1:5
+AGENT  STATE                                        WORKERS             CONNECTIONS   CLOCK      VERSION  HOST   PEER         LABELS
+lab1   idle                                         2                   up to 19,936  ± 41.0 µs  0.1.0    rack1  127.0.0.1:5  room=b
+lab2   in r1, not connected, last heard 3.20 s ago  2 (quota 1.50 CPU)  up to 19,936  –          0.1.0    rack1  127.0.0.1:5
 "
         );
     }

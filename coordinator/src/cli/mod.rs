@@ -7,10 +7,11 @@ mod connect;
 mod console;
 mod deliver;
 mod demo;
+mod describe;
 mod error;
+mod explain;
 mod follow;
 mod interrupts;
-mod json;
 mod listen;
 mod lists;
 mod logging;
@@ -18,6 +19,7 @@ mod plan;
 mod report;
 mod run;
 mod serve;
+mod sink;
 mod submit;
 mod table;
 mod target;
@@ -92,7 +94,7 @@ fn dispatch(cli: &Cli, console: &mut Console<'_>) -> ExitCode {
 
 async fn command(cli: &Cli, console: &mut Console<'_>) -> Result<ExitStatus, CliError> {
     match &cli.command {
-        Command::Demo => demo::demo(cli.verbose, console).await,
+        Command::Demo(args) => demo::demo(args, cli.verbose, console).await,
         Command::Run(args) => run::run(args, cli.verbose, console).await,
         Command::Serve(args) => serve::serve(args, console).await,
         Command::Agent(_) => unreachable!("has a runtime of its own"),
@@ -103,6 +105,7 @@ async fn command(cli: &Cli, console: &mut Console<'_>) -> Result<ExitStatus, Cli
         Command::Cancel(args) => submit::cancel(args, console).await,
         Command::Report(args) => report::report(args, console).await,
         Command::Check(args) => check::check(args, console),
+        Command::Explain(args) => explain::explain(args, console).await,
         Command::Init(args) => check::init(args, console),
         Command::Certs(command) => certs::certs(command, console).await,
         Command::Target(args) => target::target(args, console).await,

@@ -6,7 +6,6 @@ use inrush_common::{id::RunId, report::Report};
 
 use super::{
     args::ReportArgs, connect::connect, console::Console, deliver::deliver, error::CliError,
-    json::JsonSink,
 };
 use crate::{
     exit::ExitStatus,
@@ -21,13 +20,13 @@ pub(super) async fn report(
     args: &ReportArgs,
     console: &mut Console<'_>,
 ) -> Result<ExitStatus, CliError> {
-    let sink = JsonSink::prepare(args.json.as_deref())?;
+    let sinks = args.reports.prepare()?;
     let run = args.run.as_ref();
     let report = match &args.data_dir {
         Some(data_dir) => stored(data_dir, run).await?,
         None => connect(&args.coordinator).await?.report(run).await?,
     };
-    deliver(&report, sink, console)
+    deliver(&report, sinks, console)
 }
 
 async fn stored(data_dir: &Path, run: Option<&RunId>) -> Result<Report, CliError> {

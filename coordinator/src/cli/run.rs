@@ -2,20 +2,21 @@
 
 use std::{
     collections::HashSet,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     num::NonZeroUsize,
     path::{Path, PathBuf},
-    thread,
     time::Duration,
 };
 
-use inrush_agent::capacity::{Limits, available_memory, raise_file_limit};
-use inrush_common::{plan::Plan, report::Report};
-use tempfile::TempDir;
-use tokio::{
-    net::{TcpListener, lookup_host},
-    time::timeout,
+use inrush_agent::{
+    capacity::{Limits, raise_file_limit, usable_cpus},
+    cgroup::available_memory,
+    kernel::port_hold,
+    resolve::{Place, resolve},
 };
+use inrush_common::{churn::Churn, plan::Plan, report::Report};
+use tempfile::TempDir;
+use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -25,7 +26,6 @@ use super::{
     error::CliError,
     follow::{Followed, OnInterrupt, follow},
     interrupts::Interrupts,
-    json::JsonSink,
     plan::PlanFile,
     serve::END_WITHIN,
 };
@@ -50,13 +50,13 @@ pub(super) async fn run(
     console: &mut Console<'_>,
 ) -> Result<ExitStatus, CliError> {
     let plan = PlanFile::read(&args.plan, console)?;
-    let sink = JsonSink::prepare(args.output.json.as_deref())?;
+    let sinks = args.output.reports.prepare()?;
     let fleet = fleet(&plan.plan, args.local_agents, args.workers).await?;
     let mut interrupts = Interrupts::catch()?;
     let style = progress_style(console, args.output.quiet, verbosity);
     let local = LocalRun { plan, fleet, data_dir: args.data_dir.clone(), style, verbosity };
     let report = local.report(&mut interrupts, console).await?;
-    deliver(&report, sink, console)
+    deliver(&report, sinks, console)
 }
 
 /// Logs would tear a bar apart.
@@ -68,8 +68,13 @@ pub(super) fn progress_style(console: &Console<'_>, quiet: bool, verbosity: u8) 
 }
 
 /// The local agents for a plan on this machine.
-async fn fleet(plan: &Plan, agents: Option<u32>, workers: Option<u32>) -> Result<Fleet, CliError> {
-    let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+pub(super) async fn fleet(
+    plan: &Plan,
+    agents: Option<u32>,
+    workers: Option<u32>,
+) -> Result<Fleet, CliError> {
+    let cores = usable_cpus();
+    let addresses = target_addresses(plan).await;
     let most_workers = workers.and_then(|workers| NonZeroUsize::new(workers as usize));
     raise_file_limit();
     let limits = Limits::read(most_workers.unwrap_or(cores), &[], None);
@@ -77,29 +82,32 @@ async fn fleet(plan: &Plan, agents: Option<u32>, workers: Option<u32>) -> Result
         cores: u32::try_from(cores.get()).unwrap_or(u32::MAX),
         process: limits.machine,
         memory_bytes: available_memory(),
+        port_hold: port_hold(&addresses),
     };
     let wanted = Wanted {
         connections: plan.workload.peak_connections(),
+        churn: Churn::of(&plan.workload),
         min_agents: plan.agents.min,
         agents,
         workers,
-        target: TargetReach::of(&target_addresses(plan).await),
+        target: TargetReach::of(&addresses),
     };
     size(machine, wanted).map_err(|error| CliError::Local(error.into()))
 }
 
-/// The addresses of the plan's target, as far as its name resolves now.
+/// The addresses of the plan's target, as far as its names resolve now.
 async fn target_addresses(plan: &Plan) -> Vec<IpAddr> {
     let mut addresses = HashSet::new();
-    for request in &plan.workload.requests {
-        let host = request.url.host().unwrap_or_default();
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let port = request.url.port_u16().unwrap_or(80);
-        match timeout(RESOLVE_WITHIN, lookup_host((host.as_str(), port))).await {
-            Ok(Ok(found)) => addresses.extend(found.map(|address| address.ip())),
-            Ok(Err(error)) => tracing::debug!("{host} does not resolve here: {error}"),
-            Err(_) => tracing::debug!("{host} does not resolve within {RESOLVE_WITHIN:?}"),
+    match Place::all_of(&plan.workload) {
+        Ok(places) => {
+            for place in places {
+                match resolve(&place, RESOLVE_WITHIN).await {
+                    Ok(found) => addresses.extend(found.iter().map(SocketAddr::ip)),
+                    Err(error) => tracing::debug!("{error}"),
+                }
+            }
         }
+        Err(error) => tracing::debug!("{error}"),
     }
     addresses.into_iter().collect()
 }

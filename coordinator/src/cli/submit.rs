@@ -11,8 +11,8 @@ use super::{
     error::CliError,
     follow::{Followed, OnInterrupt, follow},
     interrupts::Interrupts,
-    json::JsonSink,
     plan::PlanFile,
+    sink::Sinks,
 };
 use crate::{
     client::{Client, ClientError},
@@ -29,7 +29,7 @@ pub(super) async fn submit(
     console: &mut Console<'_>,
 ) -> Result<ExitStatus, CliError> {
     let plan = PlanFile::read(&args.plan, console)?;
-    let sink = JsonSink::prepare(args.output.json.as_deref())?;
+    let sinks = args.output.reports.prepare()?;
     let mut client = connect(&args.coordinator).await?;
     let mut interrupts = Interrupts::catch()?;
     let run = client.submit(&plan.name, &plan.source, plan.files).await?;
@@ -45,7 +45,7 @@ pub(super) async fn submit(
     let on_interrupt = OnInterrupt::Cancel;
     let followed =
         follow(&mut client, Some(&run), on_interrupt, style, &mut interrupts, console).await;
-    finish(followed, Some(&run), &client, sink, console)
+    finish(followed, Some(&run), &client, sinks, console)
 }
 
 /// `inrush watch`
@@ -56,14 +56,14 @@ pub(super) async fn watch(
     args: &WatchArgs,
     console: &mut Console<'_>,
 ) -> Result<ExitStatus, CliError> {
-    let sink = JsonSink::prepare(args.output.json.as_deref())?;
+    let sinks = args.output.reports.prepare()?;
     let mut client = connect(&args.coordinator).await?;
     let mut interrupts = Interrupts::catch()?;
     let style = console.progress(args.output.quiet);
     let run = args.run.as_ref();
     let followed =
         follow(&mut client, run, OnInterrupt::Leave, style, &mut interrupts, console).await;
-    finish(followed, run, &client, sink, console)
+    finish(followed, run, &client, sinks, console)
 }
 
 /// `inrush cancel`
@@ -91,11 +91,11 @@ fn finish(
     followed: Result<Followed, CliError>,
     run: Option<&RunId>,
     client: &Client,
-    sink: JsonSink,
+    sinks: Sinks,
     console: &mut Console<'_>,
 ) -> Result<ExitStatus, CliError> {
     match followed {
-        Ok(Followed::Ended(report)) => deliver(&report, sink, console),
+        Ok(Followed::Ended(report)) => deliver(&report, sinks, console),
         Ok(Followed::Left(run)) => {
             console.say(&format!("left; the run goes on. {}", come_back(&run, client.address())));
             Ok(ExitStatus::Passed)

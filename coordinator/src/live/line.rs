@@ -5,12 +5,24 @@ use std::fmt::Write as _;
 use inrush_common::units::{Count, Nanos};
 use inrush_proto::v1::Progress;
 
+use crate::render::words;
+
 /// What is known of a run, on one line.
 ///
 /// `12.0 s · 4,321 of 10,000 (43 %) · 812/s · response time p50 1.20 ms p99 8.40 ms · 3 failed · 4 agents`
+///
+/// Of several phases with those at work: `12.0 s · peak · …`; of an open load with its rate: `812/s of 1,000/s planned`.
 pub fn line(progress: &Progress) -> String {
-    let mut line = format!("{} · {}", seconds(progress.elapsed_ns), done(progress));
+    let mut line = seconds(progress.elapsed_ns);
+    if !progress.phases.is_empty() {
+        // A phase's name is whatever the plan says.
+        append(&mut line, format_args!(" · {}", words(&progress.phases.join(" + "))));
+    }
+    append(&mut line, format_args!(" · {}", done(progress)));
     append(&mut line, format_args!(" · {}/s", Count(progress.rate.round() as u64)));
+    if let Some(planned) = progress.planned_rate {
+        append(&mut line, format_args!(" of {}/s planned", planned_rate(planned)));
+    }
     if progress.completed > 0 {
         append(
             &mut line,
@@ -34,6 +46,11 @@ pub(super) fn fraction(progress: &Progress) -> f64 {
         _ => 0.0,
     };
     part(progress.completed, progress.planned).max(part(progress.elapsed_ns, progress.duration_ns))
+}
+
+/// Below ten a second, tenths count.
+fn planned_rate(rate: f64) -> String {
+    if rate < 10.0 { format!("{rate:.1}") } else { Count(rate.round() as u64).to_string() }
 }
 
 fn done(progress: &Progress) -> String {
@@ -87,6 +104,8 @@ mod tests {
             agents: 4,
             agents_lost: 0,
             open_connections: 100,
+            phases: Vec::new(),
+            planned_rate: None,
         }
     }
 
@@ -113,6 +132,19 @@ mod tests {
             "12.0 s · 432,100 done, 40 % of 30.0 s · 36,008/s · response time p50 1.20 ms p99 8.39 ms · 0 failed · 1 \
              agent"
         );
+    }
+
+    #[test]
+    fn of_several_phases_those_at_work_are_named_and_an_open_load_shows_its_rate() {
+        let phases = vec!["peak".to_owned(), "side\u{1b}[2J".to_owned()];
+        let progress = Progress { phases, planned_rate: Some(50_000.4), ..midway() };
+        assert_eq!(
+            line(&progress),
+            "12.0 s · peak + side\\u{1b}[2J · 432,100 of 1,000,000 (43 %) · 36,008/s of 50,000/s planned · response time \
+             p50 1.20 ms p99 8.39 ms · 1,003 failed · 4 agents"
+        );
+        let slow = Progress { planned_rate: Some(0.4), rate: 0.0, ..midway() };
+        assert!(line(&slow).contains(" · 0/s of 0.4/s planned · "), "{}", line(&slow));
     }
 
     #[test]

@@ -1,13 +1,21 @@
 //! How many local agents a plan needs, and which addresses they send from. Pure arithmetic over what the machine has.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    time::Duration,
+};
 
-use inrush_common::{assign::by_weight, capacity::Capacity, units::ByteCount};
+use inrush_common::{
+    assign::by_weight,
+    capacity::{CONNECTION_BYTES, Capacity},
+    churn::{Churn, TooFast, Waiting},
+    units::ByteCount,
+};
 
 /// The first source address given to an agent. 127.0.0.1 stays free for everything else.
 const FIRST_SOURCE: u32 = u32::from_be_bytes([127, 0, 0, 2]);
-/// Memory of an agent for each of its open connections: about 18 KB were measured.
-const CONNECTION_BYTES: u64 = 20_000;
+/// An agent gets no more source addresses than this for connections that are not kept: what they carry, it cannot open.
+const MOST_SOURCES: u64 = 64;
 /// More agents than this on one machine is a mistake.
 const MOST_AGENTS: u64 = 256;
 
@@ -20,6 +28,8 @@ pub struct Machine {
     pub process: Capacity,
     /// Memory that is free for use; `None`: the system does not say.
     pub memory_bytes: Option<u64>,
+    /// For how long a port of a connection to the target that was closed is not free.
+    pub port_hold: Duration,
 }
 
 /// What is wanted of it.
@@ -27,6 +37,8 @@ pub struct Machine {
 pub struct Wanted {
     /// The plan's connections.
     pub connections: u64,
+    /// New connections beyond those, if the plan does not keep them.
+    pub churn: Option<Churn>,
     /// The plan's least number of agents.
     pub min_agents: u32,
     /// Agents, if the user says how many.
@@ -148,6 +160,9 @@ pub enum SizeError {
         /// Ports in all.
         carried: u64,
     },
+    /// New connections use up the ports.
+    #[error("{0}; local agents share the ports of this machine's address")]
+    Churn(#[from] TooFast),
 }
 
 /// The agents for `wanted` on `machine`: one for every two cores, at least as many as the plan asks for, and more where
@@ -166,7 +181,7 @@ pub fn size(machine: Machine, wanted: Wanted) -> Result<Fleet, SizeError> {
         return Err(SizeError::Memory { wanted: wanted.connections, needed, available });
     }
     let shares = by_weight(wanted.connections, &vec![1; agents]);
-    let sources = sources(machine.process.ports, wanted, &shares)?;
+    let sources = sources(machine, wanted, &shares)?;
     let per_agent = machine.cores / u32::try_from(agents).unwrap_or(u32::MAX);
     Ok(Fleet { workers: wanted.workers.unwrap_or(per_agent).max(1), sources })
 }
@@ -198,29 +213,45 @@ fn agents(machine: Machine, wanted: Wanted) -> Result<usize, SizeError> {
     Ok(usize::try_from(agents.clamp(1, MOST_AGENTS)).expect("at most 256"))
 }
 
-fn sources(ports: u64, wanted: Wanted, shares: &[u64]) -> Result<Vec<Vec<IpAddr>>, SizeError> {
+fn sources(
+    machine: Machine,
+    wanted: Wanted,
+    shares: &[u64],
+) -> Result<Vec<Vec<IpAddr>>, SizeError> {
+    let ports = machine.process.ports;
     let addresses = match wanted.target {
         TargetReach::Loopback => 1,
         TargetReach::Addresses(addresses) => addresses,
     };
     let carried = ports.saturating_mul(addresses);
-    if wanted.connections <= carried {
+    if wanted.target != TargetReach::Loopback || ports == 0 {
+        if wanted.connections > carried {
+            let wanted = wanted.connections;
+            return Err(SizeError::Ports { wanted, addresses, ports, carried });
+        }
+        if let Some(churn) = wanted.churn {
+            churn.check(&machine.process, (wanted.connections, addresses), machine.port_hold)?;
+        }
         return Ok(vec![Vec::new(); shares.len()]);
     }
-    if wanted.target != TargetReach::Loopback || ports == 0 {
-        let wanted = wanted.connections;
-        return Err(SizeError::Ports { wanted, addresses, ports, carried });
+    // Addresses of 127.0.0.0/8 cost nothing. Where nobody knows how many ports will wait, every agent gets its own.
+    let waiting = wanted.churn.map_or(0, |churn| match churn.waiting(machine.port_hold) {
+        Waiting::AtMost(0) | Waiting::Unknown => churn.total.unwrap_or(u64::MAX).min(carried),
+        Waiting::AtMost(waiting) => waiting,
+    });
+    if wanted.connections.saturating_add(waiting) <= carried {
+        return Ok(vec![Vec::new(); shares.len()]);
     }
+    let agents = shares.len() as u64;
+    let waiting = waiting.div_ceil(agents.max(1)).div_ceil(ports).min(MOST_SOURCES);
     let mut next = FIRST_SOURCE;
     let mut take = || {
         let source = IpAddr::V4(Ipv4Addr::from_bits(next));
         next += 1;
         source
     };
-    Ok(shares
-        .iter()
-        .map(|share| (0..share.div_ceil(ports).max(1)).map(|_| take()).collect())
-        .collect())
+    let of_agent = |share: &u64| share.div_ceil(ports).saturating_add(waiting).max(1);
+    Ok(shares.iter().map(|share| (0..of_agent(share)).map(|_| take()).collect()).collect())
 }
 
 #[cfg(test)]
@@ -228,13 +259,20 @@ mod tests {
     use super::*;
 
     fn machine(cores: u32, files: u64) -> Machine {
-        let process = Capacity { workers: cores, files, ports: 28_232, sources: 1 };
-        Machine { cores, process, memory_bytes: None }
+        let process = Capacity {
+            workers: cores,
+            files,
+            ports: 28_232,
+            sources: 1,
+            memory: None,
+            cpu_quota_millis: None,
+        };
+        Machine { cores, process, memory_bytes: None, port_hold: Duration::from_secs(60) }
     }
 
     fn wanted(connections: u64) -> Wanted {
         let target = TargetReach::Loopback;
-        Wanted { connections, min_agents: 1, agents: None, workers: None, target }
+        Wanted { connections, churn: None, min_agents: 1, agents: None, workers: None, target }
     }
 
     fn ips(texts: &[&str]) -> Vec<IpAddr> {
@@ -305,6 +343,32 @@ mod tests {
         assert!(text.contains("28232 local ports for each"), "{text}");
         assert!(text.contains("56464 in all"), "{text}");
         assert!(size(machine(2, 1_000_000), Wanted { connections: 56_464, ..far }).is_ok());
+    }
+
+    #[test]
+    fn connections_that_are_not_kept_get_addresses_of_loopback_for_the_ports_that_wait() {
+        let churn = |total| Some(Churn { total: Some(total), rate_micro: None });
+        let sources = |machine, total, connections| {
+            let wanted = Wanted { churn: churn(total), ..wanted(connections) };
+            size(machine, wanted).unwrap().sources
+        };
+        let minute = machine(2, 19_900);
+        assert_eq!(sources(minute, 28_000, 64), [ips(&[])]);
+        assert_eq!(sources(minute, 200_000, 64)[0].len(), 9, "one for those open, eight that wait");
+        let second = Machine { port_hold: Duration::from_secs(1), ..minute };
+        assert_eq!(sources(second, 28_000, 64), [ips(&[])]);
+        assert_eq!(sources(second, 200_000, 64)[0].len(), 2, "ports that wait are soon free again");
+    }
+
+    #[test]
+    fn connections_that_are_not_kept_are_refused_where_ports_would_run_out() {
+        let churn = Some(Churn { total: Some(200_000), rate_micro: None });
+        let far = Wanted { churn, target: TargetReach::Addresses(1), ..wanted(64) };
+        let text = size(machine(2, 19_900), far).unwrap_err().to_string();
+        assert!(text.contains("200,000 new connections"), "{text}");
+        assert!(text.contains("469 new connections per second"), "{text}");
+        let slow = Some(Churn { total: Some(200_000), rate_micro: Some(400_000_000) });
+        assert!(size(machine(2, 19_900), Wanted { churn: slow, ..far }).is_ok());
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! One value as a few characters. What does not apply is a dash, never a 0.
 
-use inrush_common::units::{ByteCount, Count, Nanos};
+use inrush_common::{
+    report::{Amount, ThresholdRow, ThresholdUnit},
+    units::{ByteCount, Count, Nanos},
+};
 
 /// Does not apply.
 pub(super) const NONE: &str = "–";
@@ -47,6 +50,19 @@ pub(super) fn rate(rate: f64) -> String {
     }
 }
 
+/// A number per second that a plan asks for, to the digit.
+pub(super) fn planned_rate(rate: f64) -> String {
+    let whole = count(rate as u64);
+    let rest = format!("{:.6}", rate.fract());
+    let rest = rest.trim_start_matches('0').trim_end_matches('0').trim_end_matches('.');
+    format!("{whole}{rest}/s")
+}
+
+/// A multiple.
+pub(super) fn multiple(multiple: Option<f64>) -> String {
+    multiple.map_or_else(|| NONE.to_owned(), |multiple| format!("{multiple:.2}"))
+}
+
 /// `part` of `whole` in percent. Some is never shown as none, and not all never as all.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
@@ -61,6 +77,42 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
         format!("{percent:.0} %")
     } else {
         format!("{percent:.2} %")
+    }
+}
+
+/// A threshold's figure and limit. Where so few digits would make the two look the same and they are not, all digits.
+pub(crate) fn observed_and_limit(row: &ThresholdRow) -> (String, String) {
+    let (limit, Some(observed)) = (row.limit, row.observed) else {
+        return (NONE.to_owned(), amount(row.limit, row.unit));
+    };
+    let (short, limit_short) = (amount(observed, row.unit), amount(limit, row.unit));
+    if short == limit_short && observed != limit {
+        (all_digits(observed, row.unit), all_digits(limit, row.unit))
+    } else {
+        (short, limit_short)
+    }
+}
+
+fn amount(amount: Amount, unit: ThresholdUnit) -> String {
+    match (amount, unit) {
+        (Amount::Whole(nanos), ThresholdUnit::Nanoseconds) => time(nanos),
+        (Amount::Real(ratio), ThresholdUnit::Ratio) if ratio > 0.0 && ratio < 0.000_1 => {
+            "<0.01 %".to_owned()
+        }
+        (Amount::Real(ratio), ThresholdUnit::Ratio) => format!("{:.2} %", ratio * 100.0),
+        (Amount::Real(per_second), ThresholdUnit::PerSecond) => format!("{}/s", rate(per_second)),
+        (Amount::Whole(number), _) => count(number),
+        (Amount::Real(number), _) => number.to_string(),
+    }
+}
+
+fn all_digits(amount: Amount, unit: ThresholdUnit) -> String {
+    match (amount, unit) {
+        (Amount::Whole(nanos), ThresholdUnit::Nanoseconds) => format!("{} ns", count(nanos)),
+        (Amount::Real(ratio), ThresholdUnit::Ratio) => format!("{} %", ratio * 100.0),
+        (Amount::Real(per_second), ThresholdUnit::PerSecond) => format!("{per_second}/s"),
+        (Amount::Whole(number), _) => count(number),
+        (Amount::Real(number), _) => number.to_string(),
     }
 }
 
@@ -107,6 +159,12 @@ mod tests {
     fn rates_have_the_digits_that_matter() {
         let texts = [0.0, 0.5, 99.99, 99.999, 999.9, 999.96, 16_287.3].map(rate);
         assert_eq!(texts, ["0.00", "0.50", "99.99", "100.0", "999.9", "1,000", "16,287"]);
+    }
+
+    #[test]
+    fn a_planned_rate_stands_as_it_was_written() {
+        let texts = [0.1, 0.000_001, 1.0, 250.5, 5_000.0, 0.0].map(planned_rate);
+        assert_eq!(texts, ["0.1/s", "0.000001/s", "1/s", "250.5/s", "5,000/s", "0/s"]);
     }
 
     #[test]

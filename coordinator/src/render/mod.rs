@@ -2,11 +2,16 @@
 //! all of them say the same.
 
 mod cell;
+mod explain;
 mod json;
+mod junit;
+mod load;
 mod section;
 mod table;
 mod text;
 
-pub(crate) use cell::words;
+pub(crate) use cell::{observed_and_limit, words};
+pub(crate) use explain::explain;
 pub use json::json;
+pub use junit::junit;
 pub use text::text;

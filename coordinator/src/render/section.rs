@@ -1,7 +1,7 @@
 //! The sections of the text report. The first line of each is its heading.
 
 use inrush_common::report::{
-    AgentRow, AgentState, Distribution, Ledger, Report, SplitByOutcome, StatusRow,
+    AgentRow, AgentState, Distribution, Ledger, Report, RunOutcome, SplitByOutcome, StatusRow,
 };
 
 use super::{
@@ -24,17 +24,25 @@ pub(super) fn ledger(report: &Report) -> Vec<String> {
         (Right, "not_started"),
         (Right, "in_flight_at_end"),
     ]);
-    table.row(ledger_row("total", &report.ledger));
+    let all_measured = report.phases.iter().all(|row| row.measured);
+    table.row(ledger_row(if all_measured { "total" } else { "measured" }, &report.ledger));
+    if !all_measured {
+        table.row(ledger_row("all phases", &report.total_ledger));
+    }
     let mut lines = table.lines();
-    let reasons = &report.ledger.not_started_by_reason;
-    if !reasons.is_empty() {
-        let reasons: Vec<String> = reasons
-            .iter()
-            .map(|(reason, count)| format!("{} {}", cell::words(reason), cell::count(*count)))
-            .collect();
-        lines.push(format!("not started: {}", reasons.join(", ")));
+    lines.extend(not_started("not started", &report.ledger));
+    if !all_measured {
+        lines.extend(not_started("not started in all phases", &report.total_ledger));
     }
     lines
+}
+
+fn not_started(what: &str, ledger: &Ledger) -> Option<String> {
+    let reasons = ledger.not_started_by_reason.iter();
+    let reasons: Vec<String> = reasons
+        .map(|(reason, count)| format!("{} {}", cell::words(reason), cell::count(*count)))
+        .collect();
+    (!reasons.is_empty()).then(|| format!("{what}: {}", reasons.join(", ")))
 }
 
 fn ledger_row(name: &str, ledger: &Ledger) -> [String; 8] {
@@ -190,36 +198,6 @@ pub(super) fn requests(report: &Report) -> Vec<String> {
     table.lines()
 }
 
-/// One line per phase.
-pub(super) fn phases(report: &Report) -> Vec<String> {
-    if report.ledger.started == 0 {
-        return Vec::new();
-    }
-    let mut table = Table::new([
-        (Left, "PHASES (response time, all)"),
-        (Left, "measured"),
-        (Right, "duration"),
-        (Right, "completed"),
-        (Right, "failed"),
-        (Right, "throughput /s"),
-        (Right, "p50"),
-        (Right, "p99"),
-    ]);
-    for row in &report.phases {
-        table.row([
-            cell::words(&row.name),
-            if row.measured { "yes" } else { "no" }.to_owned(),
-            cell::seconds(row.duration_s),
-            cell::count(row.ledger.completed),
-            cell::count(row.ledger.failed),
-            cell::rate(row.rates.throughput),
-            cell::maybe_time(row.response_time.all.p50_ns),
-            cell::maybe_time(row.response_time.all.p99_ns),
-        ]);
-    }
-    table.lines()
-}
-
 /// One line per agent, lost ones included.
 pub(super) fn agents(report: &Report) -> Vec<String> {
     if report.agents.is_empty() {
@@ -266,4 +244,24 @@ fn state(row: &AgentRow) -> String {
         Some(detail) => format!("{state}: {}", cell::words(detail)),
         None => state,
     }
+}
+
+/// One line per threshold of the plan.
+pub(super) fn thresholds(report: &Report) -> Vec<String> {
+    if report.thresholds.is_empty() {
+        return Vec::new();
+    }
+    let so_far = report.run.outcome == RunOutcome::Running;
+    let heading = if so_far { "THRESHOLDS (so far)" } else { "THRESHOLDS" };
+    let mut table = Table::new([(Left, heading), (Right, "observed"), (Left, "result")]);
+    for row in &report.thresholds {
+        let (observed, _) = cell::observed_and_limit(row);
+        let result = match (row.passed, &row.detail) {
+            (true, _) => "passed".to_owned(),
+            (false, None) => "FAILED".to_owned(),
+            (false, Some(why)) => format!("FAILED: {}", cell::words(why)),
+        };
+        table.row([cell::words(&row.expression), observed, result]);
+    }
+    table.lines()
 }

@@ -1,11 +1,11 @@
 //! The report as text, in a fixed order: what was done and whether to believe it, then the accounts, then the times.
 
 use inrush_common::{
-    report::{Reason, Report, RunOutcome, Verdict, VerdictStatus},
+    report::{AddressRow, Reason, Report, RunOutcome, Verdict, VerdictStatus},
     units::ByteCount,
 };
 
-use super::{cell, section};
+use super::{cell, load, section};
 
 /// The report for a person. With `color`, headings and the verdict carry ANSI colours.
 pub fn text(report: &Report, color: bool) -> String {
@@ -18,8 +18,9 @@ pub fn text(report: &Report, color: bool) -> String {
         section::status(report),
         section::errors(report),
         section::requests(report),
-        section::phases(report),
+        load::phases(report),
         section::agents(report),
+        section::thresholds(report),
     ];
     for section in sections.into_iter().filter(|section| !section.is_empty()) {
         lines.push(String::new());
@@ -77,6 +78,13 @@ fn head(report: &Report, paint: Paint) -> Vec<String> {
         lines.push(format!("outcome: {}", report.run.outcome.name()));
     }
     lines.extend(reasons(verdict, paint));
+    let thresholds = report.thresholds.len();
+    let failed = report.thresholds.iter().filter(|row| !row.passed).count();
+    if failed > 0 {
+        let so_far = if report.run.outcome == RunOutcome::Running { " so far" } else { "" };
+        let text = format!("{failed} of {thresholds} thresholds failed{so_far}");
+        lines.push(paint.verdict(VerdictStatus::Invalid, &text));
+    }
     lines
 }
 
@@ -112,14 +120,9 @@ fn began(report: &Report) -> String {
 }
 
 /// The one line that is quoted. It names the model, and when much failed it does not read like a result.
-fn headline(report: &Report) -> String {
-    let (ledger, model) = (&report.ledger, report.model.name());
-    let connections = match report.connections.requested {
-        1 => "1 connection".to_owned(),
-        connections => format!("{} connections", cell::count(connections)),
-    };
+pub(super) fn headline(report: &Report) -> String {
+    let (ledger, what) = (&report.ledger, load::headline(report));
     let so_far = if report.run.outcome == RunOutcome::Running { " so far" } else { "" };
-    let what = format!("{model} model, {connections}");
     let failed = cell::count(ledger.failed);
     let completed = cell::count(ledger.completed);
     let duration = cell::seconds(report.duration_s);
@@ -167,6 +170,7 @@ fn accounts(report: &Report) -> Vec<String> {
             cell::count(connections.peak),
         ),
     ];
+    lines.extend(addresses(&connections.addresses));
     let skew = report.start_skew.map_or_else(
         || cell::NONE.to_owned(),
         |skew| format!("{} ±{}", cell::time(skew.skew_ns), cell::time(skew.bound_ns)),
@@ -175,12 +179,24 @@ fn accounts(report: &Report) -> Vec<String> {
     lines
 }
 
+/// Where there is more than one address, what became of the connections to each.
+fn addresses(rows: &[AddressRow]) -> Vec<String> {
+    if rows.len() < 2 {
+        return Vec::new();
+    }
+    let row = |row: &AddressRow| {
+        let (opened, failed) = (cell::count(row.opened), cell::count(row.failed));
+        format!("  to {}: opened {opened}, failed {failed}", row.address)
+    };
+    rows.iter().map(row).collect()
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
     use inrush_common::report::ReasonCode;
 
-    pub(in crate::render) const REPORTS: [(&str, &str); 7] = [
+    pub(in crate::render) const REPORTS: [(&str, &str); 13] = [
         ("normal", include_str!("../../../common/tests/report/golden/normal.json")),
         ("lost_agent", include_str!("../../../common/tests/report/golden/lost_agent.json")),
         ("empty", include_str!("../../../common/tests/report/golden/empty.json")),
@@ -188,6 +204,12 @@ pub(super) mod tests {
         ("running", include_str!("../../../common/tests/report/golden/running.json")),
         ("cancelled", include_str!("../../../common/tests/report/golden/cancelled.json")),
         ("all_failed", include_str!("../../../common/tests/report/golden/all_failed.json")),
+        ("open_valid", include_str!("../../../common/tests/report/golden/open_valid.json")),
+        ("overload_drop", include_str!("../../../common/tests/report/golden/overload_drop.json")),
+        ("overload_queue", include_str!("../../../common/tests/report/golden/overload_queue.json")),
+        ("warm_up", include_str!("../../../common/tests/report/golden/warm_up.json")),
+        ("poisson", include_str!("../../../common/tests/report/golden/poisson.json")),
+        ("mixed", include_str!("../../../common/tests/report/golden/mixed.json")),
     ];
 
     pub(in crate::render) fn report(name: &str) -> Report {

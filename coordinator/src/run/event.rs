@@ -18,6 +18,8 @@ pub enum StopMode {
 pub enum NotReadyKind {
     /// The target answers no connection.
     TargetUnreachable,
+    /// Its operator does not allow it.
+    Forbidden,
     /// Anything else.
     Other,
 }
@@ -38,6 +40,8 @@ pub enum Event {
     Stored { now: Instant, agent: AgentName, last: Option<Completion> },
     /// An agent is lost. `heard` is when it was last known to live: that is its time of loss, not when it was noticed.
     Lost { now: Instant, heard: Instant, agent: AgentName, evidence: String },
+    /// A stop rule of the plan is broken.
+    Broken { now: Instant, mode: StopMode, evidence: String },
     /// The user wants it to end.
     Cancel { now: Instant, mode: StopMode },
     /// Time passes.

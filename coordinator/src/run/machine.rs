@@ -109,7 +109,7 @@ impl Run {
             Phase::Draining { cause, .. } => {
                 let why = match cause {
                     Cause::Cancelled => "cancelled",
-                    Cause::Aborted(words) => words,
+                    Cause::Broken(words) | Cause::Aborted(words) => words,
                 };
                 format!("{why}; waits for the last numbers of {}", list(self.with(is_ready)))
             }
@@ -162,6 +162,9 @@ impl Run {
             }
             Event::Lost { now, heard, agent, evidence } => {
                 self.agent_lost(now, heard, agent, evidence, &mut actions);
+            }
+            Event::Broken { now, mode, evidence } => {
+                self.broken(now, mode, evidence, &mut actions);
             }
             Event::Cancel { now, mode } => self.cancel(now, mode, &mut actions),
             Event::Tick { now } => self.tick(now, &mut actions),
@@ -232,6 +235,9 @@ impl Run {
                 RunOutcome::TargetUnreachable,
                 format!("{agent} could not reach the target: {detail}"),
             ),
+            NotReadyKind::Forbidden => {
+                (RunOutcome::Forbidden, format!("{agent} may not take part: {detail}"))
+            }
             NotReadyKind::Other => (RunOutcome::Failed, format!("{agent} is not ready: {detail}")),
         };
         self.end(outcome, Some(words), actions);
@@ -300,6 +306,19 @@ impl Run {
                 self.cut_short(now, Cause::Aborted(words), StopMode::Abort, actions);
             }
             _ => self.end_if_all_over(actions),
+        }
+    }
+
+    /// A run that is being stopped already goes on being stopped for its first reason.
+    fn broken(
+        &mut self,
+        now: Instant,
+        mode: StopMode,
+        evidence: String,
+        actions: &mut Vec<Action>,
+    ) {
+        if let Phase::Running { .. } = self.phase {
+            self.cut_short(now, Cause::Broken(evidence), mode, actions);
         }
     }
 
@@ -401,6 +420,9 @@ impl Run {
             Phase::Draining { cause: Cause::Cancelled, .. } => {
                 (RunOutcome::Cancelled, Some("cancelled by the user".to_owned()))
             }
+            Phase::Draining { cause: Cause::Broken(words), .. } => {
+                (RunOutcome::StoppedByThreshold, Some(format!("stopped: {words}")))
+            }
             Phase::Draining { cause: Cause::Aborted(words), .. } => {
                 (RunOutcome::Aborted, Some(words.clone()))
             }
@@ -471,6 +493,7 @@ fn missing(lost: Vec<AgentName>, left: Vec<AgentName>) -> Option<String> {
 const fn reason(cause: &Cause) -> NotStarted {
     match cause {
         Cause::Cancelled => NotStarted::Cancelled,
+        Cause::Broken(_) => NotStarted::ThresholdBroken,
         Cause::Aborted(_) => NotStarted::Aborted,
     }
 }

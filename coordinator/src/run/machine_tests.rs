@@ -46,6 +46,10 @@ fn cancel(now: Instant, mode: StopMode) -> Event {
     Event::Cancel { now, mode }
 }
 
+fn broken(now: Instant, mode: StopMode) -> Event {
+    Event::Broken { now, mode, evidence: "`failed_ratio < 5%` was broken".to_owned() }
+}
+
 fn not_ready(kind: NotReadyKind) -> Event {
     Event::NotReady { agent: name("a"), kind, detail: "no luck".to_owned() }
 }
@@ -117,6 +121,8 @@ fn every_event_in_every_state_does_what_the_table_says() {
         ("stranger done", stored(soon, "z", true)),
         ("a lost", lost(soon, "a")),
         ("stranger lost", lost(soon, "z")),
+        ("a rule broken, to drain", broken(soon, StopMode::Drain)),
+        ("a rule broken, to abort", broken(soon, StopMode::Abort)),
         ("cancel by draining", cancel(soon, StopMode::Drain)),
         ("cancel by aborting", cancel(soon, StopMode::Abort)),
         ("a moment passes", Event::Tick { now: t + Duration::from_millis(1) }),
@@ -216,6 +222,28 @@ fn a_second_cancel_by_draining_changes_nothing_and_one_by_aborting_stops_at_once
     assert_eq!((&run, actions), (&draining, Vec::new()));
     let (run, actions) = run.step(cancel(t + 3 * SECOND, StopMode::Abort));
     assert_eq!(show(&run, &actions, t), "draining, Abort a (cancelled), Abort b (cancelled)");
+}
+
+#[test]
+fn a_broken_rule_ends_a_run_by_its_name_whatever_else_happens_on_the_way() {
+    let t = origin();
+    let running = run_in(RunState::Running, t, OnLoss::Abort);
+    let (run, actions) = running.step(broken(t + 12 * SECOND, StopMode::Drain));
+    assert_eq!(
+        show(&run, &actions, t),
+        "draining, Drain a (threshold_broken), Drain b (threshold_broken)"
+    );
+    assert_eq!(run.detail(), "`failed_ratio < 5%` was broken; waits for the last numbers of a, b");
+    // Another rule, a loss and the end of the grace change the way, not the reason.
+    let (same, actions) = run.clone().step(broken(t + 13 * SECOND, StopMode::Abort));
+    assert_eq!((&same, actions), (&run, Vec::new()));
+    let (run, _) = run.step(lost(t + 14 * SECOND, "a"));
+    let (run, actions) = run.step(Event::Tick { now: t + 40 * SECOND });
+    assert_eq!(show(&run, &actions, t), "draining, Abort b (threshold_broken)");
+    let (run, _) = run.step(stored(t + 41 * SECOND, "b", true));
+    let Phase::Ended(ending) = run.phase() else { panic!("{run:?}") };
+    assert_eq!(ending.outcome, RunOutcome::StoppedByThreshold);
+    assert_eq!(run.detail(), "stopped: `failed_ratio < 5%` was broken");
 }
 
 #[test]

@@ -3,9 +3,11 @@
 mod compile;
 mod event;
 mod id;
+mod judge;
 mod machine;
 mod rules;
 mod state;
+mod window;
 
 pub use compile::compile;
 pub use event::{Action, Event, NotReadyKind, StopMode};
@@ -13,3 +15,4 @@ pub use id::new_id;
 pub use machine::Run;
 pub use rules::{HAND_IN_MARGIN, Rules};
 pub use state::{Cause, Ending, Phase, RunState};
+pub use window::{Broken, Window};

@@ -141,6 +141,8 @@ impl Phase {
 pub enum Cause {
     /// The user said so.
     Cancelled,
+    /// A stop rule of the plan was broken; which, and by what figure.
+    Broken(String),
     /// Something else, in words: an agent was lost, or went on beyond the plan's end.
     Aborted(String),
 }
@@ -161,8 +163,10 @@ impl Ending {
             RunOutcome::Finished => RunState::Finished,
             RunOutcome::Cancelled => RunState::Cancelled,
             RunOutcome::Running
+            | RunOutcome::StoppedByThreshold
             | RunOutcome::Aborted
             | RunOutcome::TargetUnreachable
+            | RunOutcome::Forbidden
             | RunOutcome::Failed => RunState::Failed,
         }
     }

@@ -15,7 +15,6 @@ use inrush_common::{
     id::{AgentName, Epoch, RunId},
     report::ClockOffset,
     stats::{SHAPE, Snapshot},
-    wire::encode_snapshot,
 };
 use inrush_proto::{
     PROTOCOL_VERSION,
@@ -279,7 +278,7 @@ impl Session {
             Kind::Snapshot(snapshot) => {
                 let snapshot = own_snapshot(agent, snapshot)?;
                 let digest = Digest::from(&snapshot);
-                let payload = encode_snapshot(&snapshot);
+                let payload = digest.encoded.clone();
                 let (run, key) = (snapshot.run, snapshot.key);
                 let written = self.store.begin(Change::Snapshot { run, key, payload }).await?;
                 return Ok(Some(Pending { digest, written }));
@@ -375,7 +374,7 @@ fn why_not_ready(no: v1::NotReady) -> (NotReadyKind, String) {
         Kind::TargetUnreachable => (NotReadyKind::TargetUnreachable, "no connection could be made"),
         Kind::Busy => (NotReadyKind::Other, "it is busy with something else"),
         Kind::Capacity => (NotReadyKind::Other, "a limit of its machine is too low"),
-        Kind::Forbidden => (NotReadyKind::Other, "its operator does not allow it"),
+        Kind::Forbidden => (NotReadyKind::Forbidden, "its operator does not allow it"),
         Kind::Internal | Kind::Unspecified => (NotReadyKind::Other, "it does not say why"),
     };
     let detail = words(no.detail);

@@ -76,7 +76,7 @@ pub enum Change {
     /// An agent started, so long after the agreed instant.
     StartedAfter { run: RunId, agent: AgentName, after_ns: i64 },
     /// A snapshot came in. Written once, however often it comes.
-    Snapshot { run: RunId, key: SnapshotKey, payload: Vec<u8> },
+    Snapshot { run: RunId, key: SnapshotKey, payload: Bytes },
 }
 
 /// What became of a change.

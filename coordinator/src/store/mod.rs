@@ -245,12 +245,14 @@ fn from_stored(nanos: i64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::try_from(nanos).unwrap_or_default())
 }
 
-const OUTCOMES: [(RunOutcome, &str); 6] = [
+const OUTCOMES: [(RunOutcome, &str); 8] = [
     (RunOutcome::Running, "running"),
     (RunOutcome::Finished, "finished"),
     (RunOutcome::Cancelled, "cancelled"),
+    (RunOutcome::StoppedByThreshold, "stopped_by_threshold"),
     (RunOutcome::Aborted, "aborted"),
     (RunOutcome::TargetUnreachable, "target_unreachable"),
+    (RunOutcome::Forbidden, "forbidden"),
     (RunOutcome::Failed, "failed"),
 ];
 

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
+mod bodies;
+mod explain;
 mod field;
 mod fleet;
 mod kill;
@@ -9,4 +11,6 @@ mod plain;
 mod process;
 mod run;
 mod signals;
+mod stop_rules;
 mod support;
+mod thresholds;

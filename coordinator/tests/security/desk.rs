@@ -108,7 +108,13 @@ pub(crate) async fn hello(
         name: name.to_owned(),
         epoch: 1,
         labels: BTreeMap::new(),
-        capacity: Some(v1::Capacity { workers: 1, files: 1_000, ports: 28_232, sources: 1 }),
+        capacity: Some(v1::Capacity {
+            workers: 1,
+            files: 1_000,
+            ports: 28_232,
+            sources: 1,
+            ..v1::Capacity::default()
+        }),
         histogram_shape: SHAPE.to_owned(),
         run: String::new(),
         host: None,

@@ -70,8 +70,8 @@ async fn from_a_ca_over_tokens_to_a_report_and_to_a_revocation() {
     }
 
     // A user brings another agent in; its token is in the environment.
-    let invited = inrush(&[&["certs", "token", "--name", "lab2"], &at[..]].concat(), folder.path());
-    let invited = invited.await.with_code(0).out;
+    let invite = [&["certs", "token", "--name", "lab2"], &at[..]].concat();
+    let invited = inrush(&invite, folder.path()).await.with_code(0).out;
     let second = ["agent", "--name", "lab2", "--workers", "1"];
     let mut second = command(&[&second, &at[..]].concat(), folder.path());
     let second = spawn(second.env("INRUSH_JOIN_TOKEN", invited.trim()));
@@ -80,8 +80,12 @@ async fn from_a_ca_over_tokens_to_a_report_and_to_a_revocation() {
     inrush(&[&refused, &at[..]].concat(), folder.path()).await.with_code(2).saying("agents only");
 
     let listed = inrush(&["certs", "list", "--data-dir", "data"], folder.path()).await.with_code(0);
-    let states: Vec<Vec<_>> =
-        listed.out.lines().skip(1).map(|line| line.split_whitespace().take(3).collect::<Vec<_>>()).collect();
+    let states: Vec<Vec<_>> = listed
+        .out
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().take(3).collect::<Vec<_>>())
+        .collect();
     let expected: [Vec<&str>; 3] = [
         vec!["ada", "user", "valid"],
         vec!["lab1", "agent", "valid"],

@@ -151,7 +151,13 @@ pub(crate) fn hello(name: &str, epoch: u64) -> v1::Hello {
         name: name.to_owned(),
         epoch,
         labels: BTreeMap::new(),
-        capacity: Some(v1::Capacity { workers: 1, files: 1_000, ports: 28_232, sources: 1 }),
+        capacity: Some(v1::Capacity {
+            workers: 1,
+            files: 1_000,
+            ports: 28_232,
+            sources: 1,
+            ..v1::Capacity::default()
+        }),
         histogram_shape: SHAPE.to_owned(),
         run: String::new(),
         host: Some(v1::Host { hostname: "host.example.test".to_owned() }),
@@ -254,10 +260,11 @@ impl Agent {
 
     /// A snapshot in which each of `millis` is the response time of a request.
     pub(crate) fn snapshot(&self, run: &str, seq: u64, millis: &[u64]) -> Snapshot {
-        let mut stats = Stats::new(1);
+        let mut stats = Stats::new(1, 1);
+        stats.phases[0].until_ns = seq * SECOND_NS;
         for millis in millis {
-            stats.requests[0].started += 1;
-            stats.requests[0].record(&Sample {
+            stats.phases[0].requests[0].started += 1;
+            stats.phases[0].requests[0].record(&Sample {
                 outcome: Outcome::Response { status: 200, success: true },
                 response_time: millis * 1_000_000,
                 service_time: Some(millis * 1_000_000),

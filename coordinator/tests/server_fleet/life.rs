@@ -5,7 +5,7 @@ use inrush_common::{
     report::RunOutcome,
     stats::{Completion, Histogram},
 };
-use inrush_proto::v1::{self, RunState, workload::Load};
+use inrush_proto::v1::{self, RunState, phase::Load};
 
 use crate::harness::{Fleet, PLAN, two_at_work, within};
 
@@ -18,8 +18,10 @@ async fn two_agents_make_one_report_whose_histogram_is_the_sum_of_theirs() {
     for agent in [&mut lab1, &mut lab2] {
         let assign = agent.get_ready().await;
         assert_eq!(assign.run, run);
-        let Some(Load::Closed(share)) = assign.workload.unwrap().load else { panic!() };
-        shares.push((share.connections, share.requests));
+        let [phase] = &assign.workload.as_ref().unwrap().phases[..] else { panic!() };
+        let Some(Load::Closed(share)) = &phase.load else { panic!() };
+        let lanes = share.lanes.as_ref().unwrap();
+        shares.push((lanes.groups[0].each, share.requests));
     }
     assert_eq!(shares, [(2, Some(50)), (2, Some(50))]);
     let starts = [lab1.start().await, lab2.start().await];

@@ -82,12 +82,15 @@ async fn a_snapshot_that_cannot_be_read_ends_the_session_with_the_place_and_a_re
     let mut fleet = Fleet::start().await;
     let (run, mut lab1, mut lab2) = two_at_work(&mut fleet, PLAN).await;
     let mut corrupt = v1::Snapshot::from(&lab1.snapshot(&run, 1, &[1]));
-    let times = corrupt.stats.as_mut().unwrap().requests[0].succeeded_times.as_mut().unwrap();
+    let times =
+        corrupt.stats.as_mut().unwrap().phases[0].requests[0].succeeded_times.as_mut().unwrap();
     times.response_time.as_mut().unwrap().v2 = vec![1, 2, 3].into();
     lab1.say(agent_message::Kind::Snapshot(corrupt)).await;
     let status = lab1.refusal().await;
     assert_eq!(status.code(), Code::InvalidArgument);
-    for part in ["lab1", "stats.requests[0].succeeded_times.response_time", "same version"] {
+    for part in
+        ["lab1", "stats.phases[0].requests[0].succeeded_times.response_time", "same version"]
+    {
         assert!(status.message().contains(part), "{part}: {}", status.message());
     }
     let others = lab2.snapshot(&run, 1, &[1]);

@@ -381,13 +381,16 @@ pub struct Gauges {
     pub open_connections: u64,
     #[prost(uint64, tag = "2")]
     pub in_flight: u64,
-    /// CPU time of the agent process in the interval, and the capacity it had: workers × interval.
+    /// CPU time of the agent process in the interval, and the capacity it had: workers × interval, or less by a quota.
     #[prost(uint64, tag = "3")]
     pub cpu_ns: u64,
     #[prost(uint64, tag = "4")]
     pub cpu_capacity_ns: u64,
     #[prost(uint64, tag = "5")]
     pub resident_bytes: u64,
+    /// For how long the process's control group was throttled in the interval, added up over the cores.
+    #[prost(uint64, tag = "6")]
+    pub throttled_ns: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Completion {
@@ -536,7 +539,7 @@ pub struct Times {
     #[prost(message, optional, tag = "4")]
     pub ttfb: ::core::option::Option<Histogram>,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ConnectionStats {
     #[prost(uint64, tag = "1")]
     pub opened: u64,
@@ -553,6 +556,19 @@ pub struct ConnectionStats {
     pub peak: u64,
     #[prost(message, optional, tag = "6")]
     pub connect: ::core::option::Option<Histogram>,
+    /// By the target's address; at most 64 rows, and one with an empty address for all the rest.
+    #[prost(message, repeated, tag = "7")]
+    pub addresses: ::prost::alloc::vec::Vec<AddressCount>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AddressCount {
+    /// As "ip:port".
+    #[prost(string, tag = "1")]
+    pub address: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "2")]
+    pub opened: u64,
+    #[prost(uint64, tag = "3")]
+    pub failed: u64,
 }
 /// An HdrHistogram of the system's one shape (nanoseconds, 1 µs … 1 h, 3 significant digits).
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -652,6 +668,12 @@ pub struct Capacity {
     pub ports: u64,
     #[prost(uint32, tag = "4")]
     pub sources: u32,
+    /// Memory it may use; unset: not known.
+    #[prost(uint64, optional, tag = "5")]
+    pub memory_bytes: ::core::option::Option<u64>,
+    /// CPU time that a quota of its control groups allows it, in thousandths of a core; unset: no quota.
+    #[prost(uint64, optional, tag = "6")]
+    pub cpu_quota_millis: ::core::option::Option<u64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Host {
@@ -1186,7 +1208,7 @@ pub struct RunUpdate {
     #[prost(bytes = "bytes", tag = "5")]
     pub report_json: ::prost::bytes::Bytes,
 }
-#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Progress {
     #[prost(uint64, tag = "1")]
     pub elapsed_ns: u64,
@@ -1216,6 +1238,12 @@ pub struct Progress {
     pub agents_lost: u32,
     #[prost(uint64, tag = "12")]
     pub open_connections: u64,
+    /// Names of the phases at work, in the plan's order; empty when the plan has only one.
+    #[prost(string, repeated, tag = "13")]
+    pub phases: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Requests per second that are planned now; unset unless only open phases are at work.
+    #[prost(double, optional, tag = "14")]
+    pub planned_rate: ::core::option::Option<f64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CancelRequest {
@@ -1309,6 +1337,19 @@ pub struct AgentInfo {
     pub offset_ns: ::core::option::Option<i64>,
     #[prost(uint64, tag = "12")]
     pub offset_bound_ns: u64,
+    /// CPU time that a quota allows it, in thousandths of a core; unset: no quota.
+    #[prost(uint64, optional, tag = "13")]
+    pub cpu_quota_millis: ::core::option::Option<u64>,
+    /// What max_connections is made of: files the process may open for connections, local ports per pair of a source and
+    /// a target address, source addresses, and memory in bytes, where it is known.
+    #[prost(uint64, tag = "14")]
+    pub files: u64,
+    #[prost(uint64, tag = "15")]
+    pub ports: u64,
+    #[prost(uint32, tag = "16")]
+    pub sources: u32,
+    #[prost(uint64, optional, tag = "17")]
+    pub memory_bytes: ::core::option::Option<u64>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListRunsRequest {}

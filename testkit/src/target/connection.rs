@@ -6,13 +6,14 @@ use std::{
     sync::{Arc, PoisonError},
 };
 
+use socket2::SockRef;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
 use super::{
-    Listening, Shared,
+    LONG, Listening, Shared,
     request::{self, Framing, Part, Received},
     script::Step,
 };
@@ -39,7 +40,7 @@ impl Connection {
     pub(super) fn new(stream: TcpStream, index: u64, shared: Arc<Shared>) -> Self {
         shared.counters.opened();
         // Without it a step's bytes may wait for an acknowledgement of the last one's.
-        drop(stream.set_nodelay(true));
+        drop(stream.set_nodelay(!shared.nagle));
         Self { stream, index, buffer: Vec::new(), shared }
     }
 
@@ -152,6 +153,16 @@ impl Connection {
                     self.write(std::slice::from_ref(byte)).await?;
                 }
             }
+            Step::Flood(bytes) => loop {
+                self.write(bytes).await?;
+            },
+            Step::Last(bytes) => {
+                // Held back by the cork, the end of the bytes leaves in one segment with the FIN.
+                SockRef::from(&self.stream).set_tcp_cork(true)?;
+                self.write(bytes).await?;
+                self.stream.shutdown().await?;
+                return self.hold().await;
+            }
             Step::Pause => {
                 // Closed, the gate gives no permit, and everybody passes.
                 return self
@@ -171,7 +182,11 @@ impl Connection {
                 return Ok(Flow::End);
             }
             Step::StopAccepting => drop(shared.listening.send_replace(Listening::Deaf)),
-            Step::Refuse => drop(shared.listening.send_replace(Listening::Closed)),
+            Step::Refuse => {
+                shared.listening.send_replace(Listening::Closed);
+                // Whoever sees what the next step does finds nobody listening.
+                shared.counters.wait_async(LONG, |counts| !counts.listening).await.ok();
+            }
         }
         Ok(Flow::Next)
     }

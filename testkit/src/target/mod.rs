@@ -39,11 +39,13 @@ pub struct Options {
     pub backlog: u32,
     /// How many requests are kept for [`Target::requests`]; later ones are counted and dropped.
     pub keep: usize,
+    /// Whether a step's bytes wait until the client has acknowledged the last one's (Nagle's algorithm).
+    pub nagle: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { listen: (Ipv4Addr::LOCALHOST, 0).into(), backlog: 4096, keep: 1_000 }
+        Self { listen: (Ipv4Addr::LOCALHOST, 0).into(), backlog: 4096, keep: 1_000, nagle: false }
     }
 }
 
@@ -63,6 +65,7 @@ struct Shared {
     counters: Counters,
     script: Box<dyn Script>,
     keep: usize,
+    nagle: bool,
     /// At most `keep` requests.
     kept: Mutex<Vec<Received>>,
     /// One permit lets one [`Step::Pause`] pass; closed, it lets all pass.
@@ -97,6 +100,7 @@ impl Target {
             counters: Counters::default(),
             script: Box::new(script),
             keep: options.keep,
+            nagle: options.nagle,
             kept: Mutex::new(Vec::new()),
             gate: Semaphore::new(0),
             listening: watch::Sender::new(Listening::Accepting),
@@ -217,6 +221,12 @@ impl Target {
         self.shared.listening.send_replace(Listening::Closed);
     }
 
+    /// Listens again at the same address after [`refuse`](Self::refuse), as a restarted server does. Returns at once;
+    /// [`Counts::listening`] tells when it is done.
+    pub fn listen_again(&self) {
+        self.shared.listening.send_replace(Listening::Accepting);
+    }
+
     /// Blocks until the counters satisfy `wanted`, and gives them back.
     ///
     /// # Errors
@@ -284,7 +294,7 @@ fn run(
             if started.send(Ok((addr, runtime.handle().clone()))).is_ok() {
                 runtime.block_on(async {
                     tokio::select! {
-                        () = accept_all(listener, shared) => {}
+                        () = accept_all(listener, addr, options.backlog, shared) => {}
                         _ = stopped.changed() => {}
                     }
                 });
@@ -302,7 +312,7 @@ fn listen(addr: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
 }
 
 /// Accepts while the listener's state says so; never returns.
-async fn accept_all(listener: TcpListener, shared: &Arc<Shared>) {
+async fn accept_all(listener: TcpListener, addr: SocketAddr, backlog: u32, shared: &Arc<Shared>) {
     let mut listening = shared.listening.subscribe();
     let mut listener = Some(listener);
     let mut index = 0;
@@ -310,6 +320,10 @@ async fn accept_all(listener: TcpListener, shared: &Arc<Shared>) {
         let state = *listening.borrow_and_update();
         if state == Listening::Closed && listener.take().is_some() {
             shared.counters.listening(false);
+        }
+        if state == Listening::Accepting && listener.is_none() {
+            listener = Some(listen(addr, backlog).expect("the target's own port is free again"));
+            shared.counters.listening(true);
         }
         let accepted = async {
             match &listener {

@@ -39,6 +39,11 @@ pub enum Step {
     Write(Arc<[u8]>),
     /// Writes raw bytes one at a time, each in a segment of its own, with a wait before each.
     Drip(Arc<[u8]>, Duration),
+    /// Writes raw bytes again and again, until the client has closed.
+    Flood(Arc<[u8]>),
+    /// Writes raw bytes and closes the writing half with them, so that the client sees both at once; then reads on
+    /// until the client closes.
+    Last(Arc<[u8]>),
     /// Waits until [`Target::release`](super::Target::release); the connection ends if the client
     /// goes away meanwhile.
     Pause,
@@ -56,7 +61,7 @@ pub enum Step {
     Reset,
     /// The whole target accepts no more; see [`Target::stop_accepting`](super::Target::stop_accepting).
     StopAccepting,
-    /// The whole target refuses new connections; see [`Target::refuse`](super::Target::refuse).
+    /// The whole target refuses new connections, from here on; see [`Target::refuse`](super::Target::refuse).
     Refuse,
 }
 
@@ -74,6 +79,16 @@ impl Step {
     /// Writes raw bytes.
     pub fn write(bytes: impl AsRef<[u8]>) -> Self {
         Self::Write(bytes.as_ref().into())
+    }
+
+    /// Writes raw bytes again and again, until the client has closed.
+    pub fn flood(bytes: impl AsRef<[u8]>) -> Self {
+        Self::Flood(bytes.as_ref().into())
+    }
+
+    /// Writes raw bytes and closes the writing half with them.
+    pub fn last(bytes: impl AsRef<[u8]>) -> Self {
+        Self::Last(bytes.as_ref().into())
     }
 
     /// Writes raw bytes one at a time, with a wait before each.

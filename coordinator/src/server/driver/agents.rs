@@ -148,6 +148,9 @@ impl Driver {
             && let Some(entry) = self.runs.front_mut().filter(|entry| entry.id == *run)
         {
             entry.live.add(digest);
+            if let Some(watchdog) = &entry.watchdog {
+                watchdog.snapshot(digest.encoded.clone());
+            }
         }
         if last.is_some() && self.holds_leftover(agent, run) {
             self.release(agent, run);
@@ -185,6 +188,7 @@ impl Driver {
             }
         }
         self.step_front(Event::Tick { now }).await;
+        self.look_at_the_rules(now).await;
         self.start_next().await;
         // Closed once the last update is out.
         self.finishing.retain(|(_, updates)| updates.has_changed().is_ok());

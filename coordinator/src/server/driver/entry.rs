@@ -12,6 +12,7 @@ use inrush_common::{
 use inrush_proto::v1;
 use tokio::sync::watch;
 
+use super::watchdog::Watchdog;
 use crate::{
     aggregate::{Frame, Live},
     clock,
@@ -25,6 +26,8 @@ pub(super) struct Entry {
     /// Each agent's share, once it is split.
     pub(super) shares: BTreeMap<AgentName, Workload>,
     pub(super) live: Live,
+    /// Watches the plan's stop rules, once the shares are given out.
+    pub(super) watchdog: Option<Watchdog>,
     /// Since when it is its turn and something is missing.
     pub(super) waits_since: Option<Instant>,
     pub(super) updates: watch::Sender<v1::RunUpdate>,
@@ -40,6 +43,7 @@ impl Entry {
             machine,
             shares: BTreeMap::new(),
             live: Live::default(),
+            watchdog: None,
             waits_since: None,
             updates,
         };
@@ -62,14 +66,13 @@ impl Entry {
         }
     }
 
-    fn frame(&self) -> Frame {
+    fn frame(&self) -> Frame<'_> {
         let started = self.machine.start();
         let elapsed =
             started.map_or(Duration::ZERO, |start| clock::now().saturating_duration_since(start));
         Frame {
             elapsed,
-            planned: self.plan.workload.planned_requests(),
-            duration: self.plan.workload.ends_at(),
+            workload: &self.plan.workload,
             agents: self.shares.len(),
             lost: self.machine.lost(),
         }

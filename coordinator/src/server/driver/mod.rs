@@ -7,6 +7,7 @@
 mod agents;
 mod entry;
 mod runs;
+mod watchdog;
 
 use std::{
     collections::VecDeque,

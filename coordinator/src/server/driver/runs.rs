@@ -1,21 +1,26 @@
 //! What becomes of runs: queued, split, carried out, ended.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use inrush_common::{
     assign::{Offer, split},
     id::{AgentName, RunId},
     plan::{Plan, Workload},
     report::{Loss, RunOutcome},
+    units::Nanos,
 };
 use inrush_proto::v1::{self, coordinator_message::Kind};
 use tokio::sync::watch;
 
-use super::{Driver, Entry, MOST_QUEUED};
+use super::{Driver, Entry, MOST_QUEUED, watchdog::Watchdog};
 use crate::{
     clock,
     registry::{Registry, Work},
-    run::{Action, Event, Phase, Rules, RunState, StopMode},
+    render::observed_and_limit,
+    run::{Action, Broken, Event, Phase, Rules, RunState, StopMode},
     server::{Refusal, control::to_json},
     store::{Change, NewAgent, orphaned},
 };
@@ -110,9 +115,21 @@ impl Driver {
             self.registry.occupy(name, Work::Busy(run.clone()));
         }
         if let Some(front) = self.runs.front_mut() {
+            front.watchdog =
+                Watchdog::start(&front.id, &front.plan, names.iter().cloned(), &self.tasks);
             front.shares = shares;
         }
         self.step_front(Event::Prepare { now: clock::now(), agents: names }).await;
+    }
+
+    /// Ends the run that is under way when one of its stop rules is broken.
+    pub(super) async fn look_at_the_rules(&mut self, now: Instant) {
+        let Some(front) = self.runs.front_mut() else { return };
+        let Some(broken) = front.watchdog.as_mut().and_then(Watchdog::broken) else { return };
+        let evidence = evidence(&broken);
+        tracing::warn!(run = %front.id, until_s = broken.second, "a stop rule is broken: {evidence}");
+        let mode = if broken.rule.abort { StopMode::Abort } else { StopMode::Drain };
+        self.step_front(Event::Broken { now, mode, evidence }).await;
     }
 
     /// Moves the run that is under way, if it is this one.
@@ -216,6 +233,9 @@ impl Driver {
         tracing::warn!(%run, %agent, "the run lost an agent: {evidence}");
         if let Some(front) = self.runs.front_mut() {
             front.live.lose(&agent);
+            if let Some(watchdog) = &front.watchdog {
+                watchdog.lost(agent.clone());
+            }
         }
         if self.registry.get(&agent).is_some_and(crate::registry::Known::is_connected) {
             self.let_hand_in(&agent, run.clone(), clock::now());
@@ -293,6 +313,13 @@ impl Driver {
             self.report_on(entry, last);
         }
     }
+}
+
+/// "`failed_ratio < 5%` was broken over the last 10.0 s (observed 40.00 %)".
+fn evidence(broken: &Broken) -> String {
+    let (observed, _) = observed_and_limit(&broken.row);
+    let (expression, after) = (&broken.row.expression, Nanos::from(broken.rule.after));
+    format!("`{expression}` was broken over the last {after} (observed {observed})")
 }
 
 fn new_agent(registry: &Registry, name: &AgentName, share: &Workload) -> Option<NewAgent> {

@@ -80,7 +80,7 @@ fn last_snapshot() -> Digest {
         run: run(),
         key: SnapshotKey { agent: lab1(), epoch: Epoch(1), seq: SnapshotSeq(1) },
         interval: Interval { from_ns: 0, to_ns: 1 },
-        stats: Stats::new(1),
+        stats: Stats::new(1, 1),
         gauges: Gauges::default(),
         completion: Some(Completion::Finished),
     })

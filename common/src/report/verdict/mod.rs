@@ -1,131 +1,29 @@
 //! The generator judges itself: what makes the numbers doubtful, and how much.
 
+mod phases;
+mod rules;
+
 use super::{
     Reason, ReasonCode, Report, RunOutcome, Verdict, VerdictStatus,
     agents::{Agent, Part},
+    arrivals::Stretch,
     ledger::{Findings, sum_of},
+    phases::Account,
 };
 use crate::{
     outcome::ErrorClass,
-    stats::Completion,
+    stats::{Completion, Histogram, Times},
     units::{Count, Nanos},
 };
 
+use rules::{
+    CONNECTIONS_INVALID, CPU_DEGRADED, CPU_SEEN_NS, FINDINGS_SHOWN, LAG_PART, LOCAL_LIMITS_INVALID,
+    START_SKEW_NS, THROTTLED, WORKER_LAG_NS, WORKER_LAG_SMALL_NS, WORKER_LAG_TICKS,
+};
+pub use rules::{Rule, rules};
+
 use ReasonCode as Code;
 use VerdictStatus::{Degraded, Invalid};
-
-/// Share of started requests that may fail by limits of the agents' machines before the numbers are invalid.
-const LOCAL_LIMITS_INVALID: f64 = 0.01;
-/// Share of the connections that must have been made.
-const CONNECTIONS_INVALID: f64 = 0.95;
-/// Mean CPU use of an agent's workers from which on its measurements are doubtful.
-const CPU_DEGRADED: f64 = 0.85;
-/// A shorter look at the CPU says nothing.
-const CPU_SEEN_NS: u64 = 1_000_000_000;
-/// Lateness of an agent's workers: its 99th percentile degrades, its median may invalidate.
-const WORKER_LAG_NS: u64 = 10_000_000;
-/// With fewer ticks the 99th percentile is one single tick.
-const WORKER_LAG_TICKS: u64 = 100;
-/// Latest start after the earliest.
-const START_SKEW_NS: u64 = 50_000_000;
-/// More findings about the accounts than this are counted and not listed.
-const FINDINGS_SHOWN: usize = 8;
-
-/// One rule of the verdict.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rule {
-    /// What it finds.
-    pub code: ReasonCode,
-    /// What that makes of the verdict.
-    pub status: VerdictStatus,
-    /// When it applies.
-    pub when: String,
-}
-
-/// All rules, as they are documented. The numbers are those that are applied.
-pub fn rules() -> Vec<Rule> {
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    let rule = |code, status, when: &str| Rule { code, status, when: when.to_owned() };
-    vec![
-        rule(
-            Code::LedgerFailed,
-            Invalid,
-            "a balance of the accounts fails, or a snapshot is missing",
-        ),
-        rule(Code::AgentLost, Invalid, "an agent was lost, or left in mid-run"),
-        rule(
-            Code::AgentFailed,
-            Invalid,
-            "a worker of an agent failed, its lease expired, it did not get ready, or its last numbers never came",
-        ),
-        rule(Code::NothingMeasured, Invalid, "the run is over and no request completed"),
-        rule(
-            Code::TargetUnreachable,
-            Invalid,
-            "the target could not be reached at the start, or an agent gave up on it in mid-run",
-        ),
-        rule(Code::Incomplete, Invalid, "the run was aborted"),
-        rule(Code::Incomplete, Degraded, "the run was cancelled"),
-        rule(
-            Code::LocalLimits,
-            Invalid,
-            &format!(
-                "{} or more of the started requests failed for want of local ports or files",
-                percent(LOCAL_LIMITS_INVALID)
-            ),
-        ),
-        rule(Code::LocalLimits, Degraded, "any request failed for want of local ports or files"),
-        rule(
-            Code::UnmadeConnections,
-            Invalid,
-            &format!(
-                "the run finished with fewer than {} of the requested connections ever made",
-                percent(CONNECTIONS_INVALID)
-            ),
-        ),
-        rule(
-            Code::UnmadeConnections,
-            Degraded,
-            "the run finished without having made every requested connection",
-        ),
-        rule(
-            Code::AgentCpu,
-            Degraded,
-            &format!(
-                "an agent used {} or more of its workers' CPU, in the mean over at least {}",
-                percent(CPU_DEGRADED),
-                Nanos(CPU_SEEN_NS)
-            ),
-        ),
-        rule(
-            Code::WorkerLag,
-            Invalid,
-            &format!(
-                "p50(worker_lag) of an agent is above {} and above half of its median response time",
-                Nanos(WORKER_LAG_NS)
-            ),
-        ),
-        rule(
-            Code::WorkerLag,
-            Degraded,
-            &format!(
-                "p99(worker_lag) of an agent is above {}, over at least {} ticks",
-                Nanos(WORKER_LAG_NS),
-                Count(WORKER_LAG_TICKS)
-            ),
-        ),
-        rule(
-            Code::StartSkew,
-            Degraded,
-            &format!("the agents started more than {} apart", Nanos(START_SKEW_NS)),
-        ),
-        rule(
-            Code::HistogramOverflow,
-            Degraded,
-            "a time is above one hour, the top of the histograms",
-        ),
-    ]
-}
 
 pub(super) fn of(mut reasons: Vec<Reason>) -> Verdict {
     reasons.sort_by(|a, b| {
@@ -135,16 +33,33 @@ pub(super) fn of(mut reasons: Vec<Reason>) -> Verdict {
     Verdict { status, reasons }
 }
 
-/// Judges a report by itself, by what is known of the agents, and by what was found in the accounts.
-pub(super) fn judge(report: &Report, agents: &[Agent<'_>], findings: Findings) -> Verdict {
+/// What a report is judged by beside itself.
+pub(super) struct Evidence<'a> {
+    pub(super) agents: &'a [Agent<'a>],
+    pub(super) phases: &'a [Account<'a>],
+    /// Of every phase: starts beside the planned ones.
+    pub(super) stretches: &'a [Vec<Stretch>],
+}
+
+/// Judges a report by itself, by what is known of agents and phases, and by what was found in the accounts.
+pub(super) fn judge(report: &Report, evidence: &Evidence<'_>, findings: Findings) -> Verdict {
     let mut reasons = Reasons::default();
     reasons.ledger(findings);
-    for agent in agents {
+    for agent in evidence.agents {
         reasons.agent(report, agent);
     }
     reasons.run(report);
-    reasons.local_limits(report, agents);
+    reasons.local_limits(report, evidence.agents);
+    reasons.phases(report, evidence);
     of(reasons.0)
+}
+
+/// Of all completed requests, whatever their outcome.
+fn both(times: [&Times; 2], of: fn(&Times) -> &Histogram) -> Histogram {
+    let [succeeded, failed] = times.map(of);
+    let mut both = succeeded.clone();
+    both.add(failed);
+    both
 }
 
 #[derive(Default)]
@@ -214,6 +129,7 @@ impl Reasons {
             _ => {}
         }
         self.cpu(agent);
+        self.throttled(agent);
         self.worker_lag(agent);
     }
 
@@ -229,21 +145,33 @@ impl Reasons {
         }
     }
 
+    fn throttled(&mut self, agent: &Agent<'_>) {
+        let (throttled, seen) = (agent.throttled_ns(), agent.cpu_seen_ns());
+        if seen >= CPU_SEEN_NS && throttled as f64 > seen as f64 * THROTTLED {
+            let text = format!(
+                "a CPU quota kept its control group from running for {} in {}: times may be its own",
+                Nanos(throttled),
+                Nanos(seen)
+            );
+            self.add(Code::AgentThrottled, Degraded, Some(agent.facts.name.as_str()), text);
+        }
+    }
+
     fn worker_lag(&mut self, agent: &Agent<'_>) {
         let lag = &agent.totals.stats.worker_lag;
         let seen = lag.count() >= WORKER_LAG_TICKS;
         let (Some(p50), Some(p99)) = (lag.quantile(0.5), lag.quantile(0.99)) else { return };
-        if !seen || p99 <= WORKER_LAG_NS {
+        if !seen || p99 <= WORKER_LAG_SMALL_NS {
             return;
         }
-        let sum = &agent.all.sum;
-        let mut response_time = sum.succeeded_times.response_time.clone();
-        response_time.add(&sum.failed_times.response_time);
-        let median = response_time.quantile(0.5);
-        let (status, text) = match median {
+        let sum = &agent.measured.sum;
+        let times = [&sum.succeeded_times, &sum.failed_times];
+        let response_time = both(times, |times| &times.response_time);
+        let (median, high) = (response_time.quantile(0.5), response_time.quantile(0.99));
+        let (status, text) = match (median, high) {
             // Like with like: a closed load that uses its machine up has some late ticks, and that is no fault of the
             // median. When the ticks are late as a rule, what was measured is the generator.
-            Some(median) if p50 > WORKER_LAG_NS && p50 > median / 2 => (
+            (Some(median), _) if p50 > WORKER_LAG_NS && p50 > median / 2 => (
                 Invalid,
                 format!(
                     "its workers ran late as a rule: p50(worker_lag) is {}, more than half of its median response \
@@ -252,7 +180,19 @@ impl Reasons {
                     Nanos(median)
                 ),
             ),
-            _ => (Degraded, format!("its workers ran late: p99(worker_lag) is {}", Nanos(p99))),
+            _ if p99 > WORKER_LAG_NS => {
+                (Degraded, format!("its workers ran late: p99(worker_lag) is {}", Nanos(p99)))
+            }
+            (_, Some(high)) if p99 > high / LAG_PART => (
+                Degraded,
+                format!(
+                    "its workers ran late: p99(worker_lag) is {}, more than a quarter of its p99(response_time) of {}, \
+                     which is the generator's own in part",
+                    Nanos(p99),
+                    Nanos(high)
+                ),
+            ),
+            _ => return,
         };
         self.add(Code::WorkerLag, status, Some(agent.facts.name.as_str()), text);
     }
@@ -270,16 +210,23 @@ impl Reasons {
             RunOutcome::Cancelled => {
                 self.add(Code::Incomplete, Degraded, None, detail("the run was cancelled"));
             }
+            RunOutcome::StoppedByThreshold => {
+                let text = detail("the run was stopped by a threshold");
+                self.add(Code::Incomplete, Degraded, None, text);
+            }
             RunOutcome::Aborted => {
                 self.add(Code::Incomplete, Invalid, None, detail("the run was aborted"));
             }
-            RunOutcome::Running | RunOutcome::Finished | RunOutcome::Failed => {}
+            RunOutcome::Running
+            | RunOutcome::Finished
+            | RunOutcome::Forbidden
+            | RunOutcome::Failed => {}
         }
         let ended =
             !matches!(report.run.outcome, RunOutcome::Running | RunOutcome::TargetUnreachable);
         if ended && report.ledger.completed == 0 {
             let text = match report.run.outcome {
-                RunOutcome::Failed => detail("the run never started"),
+                RunOutcome::Forbidden | RunOutcome::Failed => detail("the run never started"),
                 _ => "no request completed".to_owned(),
             };
             self.add(Code::NothingMeasured, Invalid, None, text);

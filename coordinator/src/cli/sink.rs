@@ -1,5 +1,5 @@
-//! Where the JSON report goes. The place is tried before the run starts: an hour of load must not end with "permission
-//! denied".
+//! Where the reports for programs go. The places are tried before the run starts: an hour of load must not end with
+//! "permission denied".
 
 use std::{
     fs::{self, File, OpenOptions, Permissions},
@@ -12,9 +12,9 @@ use tempfile::NamedTempFile;
 
 use super::error::CliError;
 
-/// A place for the JSON report.
+/// A place for a report.
 #[derive(Debug)]
-pub(super) enum JsonSink {
+pub(super) enum Sink {
     /// None is wanted.
     Nowhere,
     /// Stdout, instead of the text report.
@@ -36,41 +36,46 @@ pub(super) enum JsonSink {
     },
 }
 
-impl JsonSink {
+impl Sink {
     /// Gets the place ready.
     ///
     /// # Errors
     /// When it cannot be written to.
-    pub(super) fn prepare(path: Option<&Path>) -> Result<Self, CliError> {
+    pub(super) fn prepare(option: &str, path: Option<&Path>) -> Result<Self, CliError> {
         match path {
             None => Ok(Self::Nowhere),
             Some(path) if path == Path::new("-") => Ok(Self::Stdout),
-            Some(path) => Self::open(path).map_err(|error| refused(path, &error)),
+            Some(path) => Self::open(path).map_err(|error| refused(option, path, &error)),
         }
     }
 
-    /// Whether the JSON takes the place of the text report.
+    /// Whether it takes the place of the text report.
     pub(super) const fn is_stdout(&self) -> bool {
         matches!(self, Self::Stdout)
     }
 
-    /// Writes the report. Nothing is written for [`JsonSink::Nowhere`] and [`JsonSink::Stdout`], which are the
+    /// Whether it is a place of its own, to write to.
+    pub(super) const fn is_file(&self) -> bool {
+        !matches!(self, Self::Nowhere | Self::Stdout)
+    }
+
+    /// Writes the report. Nothing is written for [`Sink::Nowhere`] and [`Sink::Stdout`], which are the
     /// console's.
     ///
     /// # Errors
     /// When the place takes it no more.
-    pub(super) fn write(self, json: &str) -> Result<(), CliError> {
+    pub(super) fn write(self, text: &str) -> Result<(), CliError> {
         let failed = |path: &Path, error: &io::Error| {
             CliError::Internal(format!("cannot write {}: {error}", path.display()))
         };
         match self {
             Self::Nowhere | Self::Stdout => Ok(()),
             Self::Device { mut file, path } => {
-                file.write_all(json.as_bytes()).map_err(|error| failed(&path, &error))
+                file.write_all(text.as_bytes()).map_err(|error| failed(&path, &error))
             }
             Self::File { mut temporary, path } => {
                 let file = temporary.as_file_mut();
-                file.write_all(json.as_bytes())
+                file.write_all(text.as_bytes())
                     .and_then(|()| file.sync_all())
                     .map_err(|error| failed(&path, &error))?;
                 temporary.persist(&path).map(drop).map_err(|error| failed(&path, &error.error))
@@ -104,7 +109,7 @@ impl JsonSink {
         };
         let temporary = tempfile::Builder::new()
             .prefix(".inrush-report-")
-            .suffix(".json")
+            .suffix(".part")
             // As any new file: the umask takes off what it takes off.
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(directory)?;
@@ -112,9 +117,9 @@ impl JsonSink {
     }
 }
 
-fn refused(path: &Path, error: &io::Error) -> CliError {
+fn refused(option: &str, path: &Path, error: &io::Error) -> CliError {
     CliError::Usage(format!(
-        "--json {}: cannot be written ({}); name a file in a directory that exists and is yours to write, or \"-\" for \
+        "{option} {}: cannot be written ({}); name a file in a directory that exists and is yours to write, or \"-\" for \
          stdout",
         path.display(),
         plain(error)
@@ -132,16 +137,65 @@ fn plain(error: &io::Error) -> String {
     }
 }
 
+/// The places for both forms.
+#[derive(Debug)]
+pub(super) struct Sinks {
+    /// For the JSON report.
+    pub(super) json: Sink,
+    /// For the thresholds as JUnit XML.
+    pub(super) junit: Sink,
+}
+
+impl Sinks {
+    /// Gets the places ready.
+    ///
+    /// # Errors
+    /// When one cannot be written to, or both are the same.
+    pub(super) fn prepare(json: Option<&Path>, junit: Option<&Path>) -> Result<Self, CliError> {
+        let same =
+            |json: &Path, junit: &Path| match (fs::canonicalize(json), fs::canonicalize(junit)) {
+                (Ok(json), Ok(junit)) => json == junit && json.is_file(),
+                _ => json == junit && json != Path::new("/dev/null"),
+            };
+        if let (Some(json), Some(junit)) = (json, junit)
+            && same(json, junit)
+        {
+            return Err(CliError::Usage(format!(
+                "--json and --junit are both to be written to {:?}; name two places",
+                json.display().to_string()
+            )));
+        }
+        Ok(Self { json: Sink::prepare("--json", json)?, junit: Sink::prepare("--junit", junit)? })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_reports_do_not_go_to_one_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("a"), directory.path().join("b"));
+        fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let new = directory.path().join("c");
+        let stdout = Path::new("-");
+        for (json, junit) in [(&*file, &*file), (&file, &link), (&new, &new), (stdout, stdout)] {
+            let error = Sinks::prepare(Some(json), Some(junit)).unwrap_err();
+            assert!(error.to_string().contains("two places"), "{error}");
+        }
+        let null = Path::new("/dev/null");
+        assert!(Sinks::prepare(Some(null), Some(null)).is_ok());
+        assert!(Sinks::prepare(Some(&file), Some(&new)).is_ok());
+    }
 
     #[test]
     fn the_file_appears_whole_and_leaves_nothing_beside_it() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("report.json");
         fs::write(&path, "the one before").unwrap();
-        let sink = JsonSink::prepare(Some(&path)).unwrap();
+        let sink = Sink::prepare("--json", Some(&path)).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "the one before");
         sink.write("{}\n").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "{}\n");
@@ -151,7 +205,7 @@ mod tests {
     #[test]
     fn a_run_that_comes_to_nothing_leaves_nothing() {
         let directory = tempfile::tempdir().unwrap();
-        drop(JsonSink::prepare(Some(&directory.path().join("report.json"))).unwrap());
+        drop(Sink::prepare("--json", Some(&directory.path().join("report.json"))).unwrap());
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
@@ -165,7 +219,7 @@ mod tests {
             (directory.path().join("none").join("report.json"), "no such directory"),
             (file.join("report.json"), "not a directory"),
         ] {
-            let error = JsonSink::prepare(Some(&path)).unwrap_err();
+            let error = Sink::prepare("--json", Some(&path)).unwrap_err();
             assert!(matches!(error, CliError::Usage(_)));
             assert!(error.to_string().contains(why), "{error}");
         }
@@ -177,15 +231,15 @@ mod tests {
         let (file, link) = (directory.path().join("real"), directory.path().join("link"));
         fs::write(&file, "old").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        JsonSink::prepare(Some(&link)).unwrap().write("new").unwrap();
+        Sink::prepare("--json", Some(&link)).unwrap().write("new").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
     }
 
     #[test]
     fn a_device_is_written_to_and_not_replaced() {
-        let sink = JsonSink::prepare(Some(Path::new("/dev/null"))).unwrap();
-        assert!(matches!(sink, JsonSink::Device { .. }));
+        let sink = Sink::prepare("--json", Some(Path::new("/dev/null"))).unwrap();
+        assert!(matches!(sink, Sink::Device { .. }));
         sink.write("{}").unwrap();
     }
 }
