@@ -116,7 +116,11 @@ pub fn in_words(error: &(dyn Error + 'static)) -> Option<DialError> {
     use rustls::Error as Tls;
     let failed = |words: &str| Some(DialError::Failed(words.to_owned()));
     let useless = |words: &str| Some(DialError::Useless(words.to_owned()));
-    match tls_error(error)? {
+    let found = match tls_error(error) {
+        Some(found) => found,
+        None => &Tls::AlertReceived(alert(&root(error))?),
+    };
+    match found {
         Tls::InvalidCertificate(
             CertificateError::NotValidYet
             | CertificateError::NotValidYetContext { .. }
@@ -147,6 +151,19 @@ pub fn in_words(error: &(dyn Error + 'static)) -> Option<DialError> {
         ),
         other => Some(DialError::Failed(format!("TLS failed: {other}"))),
     }
+}
+
+/// The alert that an error speaks of: what HTTP/2 passes on is no more than its text.
+fn alert(text: &str) -> Option<AlertDescription> {
+    use AlertDescription as Alert;
+    let known = [
+        Alert::CertificateExpired,
+        Alert::UnknownCA,
+        Alert::BadCertificate,
+        Alert::DecryptError,
+        Alert::CertificateUnknown,
+    ];
+    known.into_iter().find(|alert| text == rustls::Error::AlertReceived(*alert).to_string())
 }
 
 /// The TLS error inside of an error: an `io::Error` does not show what it wraps as its source.
@@ -195,5 +212,25 @@ impl Service<Uri> for Dialler {
             stream.set_nodelay(true)?;
             Ok(TokioIo::new(connector.connect(tls::server_name(), stream).await?))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alerts_are_told_apart_as_errors_and_as_their_text() {
+        let expired = rustls::Error::AlertReceived(AlertDescription::CertificateExpired);
+        let text = io::Error::new(io::ErrorKind::InvalidData, expired.to_string());
+        let wrapped = io::Error::new(io::ErrorKind::InvalidData, expired);
+        for error in [text, wrapped] {
+            let words = in_words(&error).unwrap();
+            assert!(
+                matches!(&words, DialError::Useless(words) if words.contains("has expired")),
+                "{words}"
+            );
+        }
+        assert_eq!(in_words(&io::Error::other("connection refused")), None);
     }
 }

@@ -172,7 +172,7 @@ async fn unlock(stream: TcpStream, lock: &Lock) -> Result<(Io, Who), String> {
 async fn turn_away(mut stream: TcpStream) -> String {
     let mut said = [0; 1_024];
     let farewell = match stream.try_read(&mut said) {
-        Ok(count) if said.iter().take(count).eq(HTTP2_OPENING.iter().take(count)) => go_away(),
+        Ok(count) if said.iter().zip(HTTP2_OPENING).take(count).all(|(a, b)| a == b) => go_away(),
         Ok(count) if said[..count].is_ascii() => bad_request(),
         _ => return "it does not speak TLS".to_owned(),
     };

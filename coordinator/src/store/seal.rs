@@ -143,7 +143,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let rows = Connection::open(dir.path().join("inrush.db")).unwrap();
-        drop(Seal::beside(&rows).unwrap());
+        let _made = Seal::beside(&rows).unwrap();
         let mode = fs::metadata(dir.path().join(FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }

@@ -82,6 +82,8 @@ async fn secrets_of_plans_and_tokens_are_in_no_log_report_store_or_process_list(
     said.push_str(&coordinator.process.said());
     said.push_str(&lab1.said());
     let agents_token = fs::read_to_string(dir.join("lab1.token")).unwrap();
+    let plan = fs::read(dir.join("plan.toml")).unwrap();
+    assert!(has(&plan, authorization) && said.contains("lab1"), "the search finds what is there");
     for secret in SECRETS.iter().copied().chain([user.as_str(), agents_token.trim()]) {
         assert!(!said.contains(secret), "{secret} was said");
         let stored = files(&dir.join("data")).into_iter().chain(files(&dir.join("inrush")));
