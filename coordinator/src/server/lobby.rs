@@ -185,7 +185,10 @@ mod tests {
         assert!(seated.seat() && seated.seat());
         assert!(seated.seated.is_cancelled());
         drop(lobby.enter(address(1)));
-        assert_eq!((lobby.waiting().total, lobby.waiting().by_address.len()), (0, 0));
+        {
+            let waiting = lobby.waiting();
+            assert_eq!((waiting.total, waiting.by_address.len()), (0, 0));
+        }
         let _more: Vec<_> = (0..=OF_ONE_ADDRESS).map(|_| lobby.enter(address(1))).collect();
         assert!(!seated.crowded_out.is_cancelled());
     }
