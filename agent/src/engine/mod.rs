@@ -12,6 +12,7 @@ mod connecting;
 mod gaps;
 mod idle;
 mod job;
+mod lanes;
 mod lookup;
 mod open;
 mod opening;

@@ -5,7 +5,7 @@ use inrush_common::{
     schedule::ArrivalsError,
 };
 
-use super::{budget::Budget, closed::Lanes, open::Open, share::Part};
+use super::{budget::Budget, lanes::Lanes, open::Open, share::Part};
 use crate::clock;
 
 /// A worker's part of a phase. Its instants are on the run's timeline.
@@ -79,7 +79,7 @@ impl Phase {
     pub(super) fn connections(&self) -> u64 {
         match (&self.stage, &self.model) {
             (Stage::Ending | Stage::Over, _) => 0,
-            (Stage::On, Model::Closed(lanes)) => lanes.alive(),
+            (Stage::On, Model::Closed(lanes)) => lanes.alive,
             (Stage::Ahead, _) | (Stage::On, Model::Open(_)) => self.connections,
         }
     }
@@ -87,7 +87,7 @@ impl Phase {
     /// Whether nothing more will come of it, so that it can be closed.
     pub(super) fn is_through(&self) -> bool {
         let waits = match &self.model {
-            Model::Closed(lanes) => lanes.alive() > 0,
+            Model::Closed(lanes) => lanes.alive > 0,
             Model::Open(open) => open.waits(),
         };
         match self.stage {

@@ -164,9 +164,13 @@ impl Traffic {
     /// Says of every phase at work that it is.
     pub(super) fn mark_time(&mut self, now: u64) {
         for (phase, stats) in self.phases.iter().zip(&mut self.stats.phases) {
-            if matches!(phase.stage, Stage::On | Stage::Ending) {
-                stats.until_ns = stats.until_ns.max(now);
-            }
+            let until_ns = match phase.stage {
+                Stage::Ahead | Stage::Over => continue,
+                // Its end may have come, and the worker has not seen to it yet.
+                Stage::On => now.min(phase.ends_ns),
+                Stage::Ending => now,
+            };
+            stats.until_ns = stats.until_ns.max(until_ns);
         }
     }
 }

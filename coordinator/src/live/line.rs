@@ -11,7 +11,7 @@ use crate::render::words;
 ///
 /// `12.0 s · 4,321 of 10,000 (43 %) · 812/s · response time p50 1.20 ms p99 8.40 ms · 3 failed · 4 agents`
 ///
-/// Of several phases with those at work: `12.0 s · peak · …`; of an open load with its rate: `812/s of 1,000/s planned`.
+/// Of several phases with those at work: `12.0 s · peak · …`; of an open load with its rate: `812/s (1,000/s planned now)`.
 pub fn line(progress: &Progress) -> String {
     let mut line = seconds(progress.elapsed_ns);
     if !progress.phases.is_empty() {
@@ -21,7 +21,7 @@ pub fn line(progress: &Progress) -> String {
     append(&mut line, format_args!(" · {}", done(progress)));
     append(&mut line, format_args!(" · {}/s", Count(progress.rate.round() as u64)));
     if let Some(planned) = progress.planned_rate {
-        append(&mut line, format_args!(" of {}/s planned", planned_rate(planned)));
+        append(&mut line, format_args!(" ({}/s planned now)", planned_rate(planned)));
     }
     if progress.completed > 0 {
         append(
@@ -140,11 +140,11 @@ mod tests {
         let progress = Progress { phases, planned_rate: Some(50_000.4), ..midway() };
         assert_eq!(
             line(&progress),
-            "12.0 s · peak + side\\u{1b}[2J · 432,100 of 1,000,000 (43 %) · 36,008/s of 50,000/s planned · response time \
+            "12.0 s · peak + side\\u{1b}[2J · 432,100 of 1,000,000 (43 %) · 36,008/s (50,000/s planned now) · response time \
              p50 1.20 ms p99 8.39 ms · 1,003 failed · 4 agents"
         );
         let slow = Progress { planned_rate: Some(0.4), rate: 0.0, ..midway() };
-        assert!(line(&slow).contains(" · 0/s of 0.4/s planned · "), "{}", line(&slow));
+        assert!(line(&slow).contains(" · 0/s (0.4/s planned now) · "), "{}", line(&slow));
     }
 
     #[test]

@@ -328,8 +328,9 @@ fn instant(nanos: u64) -> String {
 
 /// Rates below a hundredth have digits too.
 fn rate(per_second: f64) -> String {
-    let text = if per_second < 10.0 {
-        let text = format!("{per_second:.6}");
+    let digits = if per_second < 10.0 { 6 } else { 1 };
+    let text = if per_second < 1_000.0 {
+        let text = format!("{per_second:.digits$}");
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     } else {
         cell::rate(per_second)

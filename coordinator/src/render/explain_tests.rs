@@ -116,8 +116,8 @@ fn connections_that_are_not_kept_are_refused_when_the_ports_are_not_enough() {
 #[test]
 fn every_rate_is_written_out() {
     assert_eq!(
-        [0.000_001, 0.1, 9.5, 5_000.0, 10_000_000.0].map(rate),
-        ["0.000001/s", "0.1/s", "9.5/s", "5,000/s", "10,000,000/s"]
+        [0.000_001, 0.1, 9.5, 500.0, 5_000.0, 10_000_000.0].map(rate),
+        ["0.000001/s", "0.1/s", "9.5/s", "500/s", "5,000/s", "10,000,000/s"]
     );
     assert_eq!([0.0, 12.0, 999_999.0].map(bits), ["0.0 bit/s", "96.0 bit/s", "8.0 Mbit/s"]);
 }

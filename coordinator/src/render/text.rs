@@ -141,7 +141,20 @@ pub(super) fn headline(report: &Report) -> String {
         let share = cell::percent(ledger.failed, ledger.completed);
         format!("{share} failed ({failed} of {completed})")
     };
-    format!("{what}: {rate} successful requests/s over {duration}{so_far}, {failed}")
+    // What an open load was to do and did not, for want of answers. Without it the rate reads like that of the plan.
+    let missing =
+        ["dropped", "still_queued"].map(|reason| ledger.not_started_by_reason.get(reason));
+    let missing: u64 = missing.into_iter().flatten().sum();
+    let missing = match missing {
+        0 => String::new(),
+        missing => {
+            let planned = ledger
+                .planned
+                .map_or_else(String::new, |planned| format!(" of {}", cell::count(planned)));
+            format!(", {}{planned} planned not started", cell::count(missing))
+        }
+    };
+    format!("{what}: {rate} successful requests/s over {duration}{so_far}, {failed}{missing}")
 }
 
 fn accounts(report: &Report) -> Vec<String> {

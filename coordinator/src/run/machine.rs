@@ -16,6 +16,7 @@ use inrush_common::{
 use super::{
     Action, Cause, Ending, Event, NotReadyKind, Phase, Rules, RunState, StopMode,
     rules::HAND_IN_MARGIN,
+    words::{list, missing},
 };
 
 /// At least so far ahead lies the start when the last agent is ready: the message has to reach all of them.
@@ -479,34 +480,12 @@ const fn why_it_left(completion: &Completion) -> Option<&str> {
     }
 }
 
-/// What a run that went on did without.
-fn missing(lost: Vec<AgentName>, left: Vec<AgentName>) -> Option<String> {
-    let without = |agents: Vec<AgentName>, how| {
-        (!agents.is_empty()).then(|| format!("without {}, {how} in mid-run", list(agents)))
-    };
-    match (without(lost, "lost"), without(left, "left")) {
-        (Some(lost), Some(left)) => Some(format!("{lost}; {left}")),
-        (lost, left) => lost.or(left),
-    }
-}
-
 const fn reason(cause: &Cause) -> NotStarted {
     match cause {
         Cause::Cancelled => NotStarted::Cancelled,
         Cause::Broken(_) => NotStarted::ThresholdBroken,
         Cause::Aborted(_) => NotStarted::Aborted,
     }
-}
-
-/// Names for a sentence; many are cut short.
-fn list(agents: Vec<AgentName>) -> String {
-    const SHOWN: usize = 5;
-    let more = agents.len().saturating_sub(SHOWN);
-    let mut words: Vec<String> = agents.into_iter().take(SHOWN).map(String::from).collect();
-    if more > 0 {
-        words.push(format!("and {more} more"));
-    }
-    words.join(", ")
 }
 
 #[cfg(test)]

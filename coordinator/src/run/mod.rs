@@ -8,6 +8,7 @@ mod machine;
 mod rules;
 mod state;
 mod window;
+mod words;
 
 pub use compile::compile;
 pub use event::{Action, Event, NotReadyKind, StopMode};

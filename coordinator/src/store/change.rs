@@ -10,7 +10,7 @@ use inrush_common::{
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{StoreError, outcome_name, seal::Seal, to_stored};
+use super::{StoreError, seal::Seal, to_stored};
 use crate::run::RunState;
 
 /// A run as it was submitted.
@@ -97,7 +97,7 @@ pub(super) fn apply(rows: &Connection, change: &Change) -> Result<Written, Store
         Change::Agents { run, agents } => add_agents(rows, run, agents)?,
         Change::State { run, state, outcome, detail } => {
             let sql = "UPDATE runs SET state = ?2, outcome = ?3, detail = ?4 WHERE run = ?1";
-            let values = params![run.as_str(), state.name(), outcome_name(*outcome), detail];
+            let values = params![run.as_str(), state.name(), outcome.name(), detail];
             rows.execute(sql, values)?;
         }
         Change::Started { run, at } => {
@@ -146,7 +146,7 @@ fn add_run(rows: &Connection, new: &NewRun) -> Result<Written, StoreError> {
             new.version,
             to_stored(new.submitted_at),
             RunState::Queued.name(),
-            outcome_name(RunOutcome::Running),
+            RunOutcome::Running.name(),
         ],
     )?;
     if inserted == 0 {

@@ -245,24 +245,8 @@ fn from_stored(nanos: i64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::try_from(nanos).unwrap_or_default())
 }
 
-const OUTCOMES: [(RunOutcome, &str); 8] = [
-    (RunOutcome::Running, "running"),
-    (RunOutcome::Finished, "finished"),
-    (RunOutcome::Cancelled, "cancelled"),
-    (RunOutcome::StoppedByThreshold, "stopped_by_threshold"),
-    (RunOutcome::Aborted, "aborted"),
-    (RunOutcome::TargetUnreachable, "target_unreachable"),
-    (RunOutcome::Forbidden, "forbidden"),
-    (RunOutcome::Failed, "failed"),
-];
-
-fn outcome_name(outcome: RunOutcome) -> &'static str {
-    let found = OUTCOMES.iter().find(|(known, _)| *known == outcome);
-    found.map(|(_, name)| *name).expect("the table is complete")
-}
-
 fn outcome_from_name(name: &str) -> Option<RunOutcome> {
-    OUTCOMES.iter().find(|(_, known)| *known == name).map(|(outcome, _)| *outcome)
+    RunOutcome::ALL.iter().copied().find(|outcome| outcome.name() == name)
 }
 
 /// States after which nothing more happens, as a list for SQL.

@@ -5,7 +5,7 @@ use std::{panic, thread};
 use rusqlite::{Connection, params};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Change, StoreError, Written, change::apply, ended_states, lock::Lock, outcome_name};
+use super::{Change, StoreError, Written, change::apply, ended_states, lock::Lock};
 use crate::run::RunState;
 use inrush_common::report::RunOutcome;
 
@@ -117,7 +117,7 @@ pub(super) fn end_orphans(connection: &Connection) -> Result<(), StoreError> {
              WHERE started_at {condition} AND state NOT IN ({})",
             ended_states()
         );
-        let values = params![RunState::Failed.name(), outcome_name(outcome), detail];
+        let values = params![RunState::Failed.name(), outcome.name(), detail];
         ended += connection.execute(&sql, values)?;
     }
     if ended > 0 {

@@ -89,8 +89,8 @@ async fn a_run_over_a_coordinators_agents_is_what_was_explained() {
     write(folder.path(), &plan);
     let nobody = explain(folder.path(), &at).await.with_code(2);
     assert!(nobody.out.contains("the plan wants at least 2 agents"), "{}", nobody.out);
-    let _lab1 = coordinator.agent(folder.path(), "lab1", &["--workers", "1"]).await;
-    let _lab2 = coordinator.agent(folder.path(), "lab2", &["--workers", "2"]).await;
+    let _lab1 = coordinator.agent(folder.path(), "lab1", &[]).await;
+    let _lab2 = coordinator.agent(folder.path(), "lab2", &[]).await;
     let explained =
         json(&explain(folder.path(), &[&at[..], &["--json", "-"]].concat()).await.with_code(0));
     assert_eq!(target.requests().await, 0);

@@ -20,7 +20,7 @@ pub(super) const THROTTLED: f64 = 0.01;
 pub(super) const WORKER_LAG_NS: u64 = 10_000_000;
 /// Lateness of an agent's workers that is small whatever they measure.
 pub(super) const WORKER_LAG_SMALL_NS: u64 = 1_000_000;
-/// The part of p99(response_time) from which on the generator's own lateness has made it.
+/// The part of a response time from which on the generator's own lateness has made it.
 pub(super) const LAG_PART: u64 = 4;
 /// With fewer ticks the 99th percentile is one single tick.
 pub(super) const WORKER_LAG_TICKS: u64 = 100;
@@ -137,8 +137,16 @@ pub fn rules() -> Vec<Rule> {
             Code::WorkerLag,
             Degraded,
             &format!(
-                "p99(worker_lag) of an agent is above {} and above a quarter of its p99(response_time), over at least \
-                 {} ticks",
+                "p50(worker_lag) of an agent is above {} and above a quarter of its median response time",
+                Nanos(WORKER_LAG_SMALL_NS)
+            ),
+        ),
+        rule(
+            Code::WorkerLag,
+            Degraded,
+            &format!(
+                "in an agent's open phases both p99(worker_lag) and p99(schedule_lag) are above {} and above a quarter of \
+                 p99(response_time), over at least {} ticks",
                 Nanos(WORKER_LAG_SMALL_NS),
                 Count(WORKER_LAG_TICKS)
             ),
