@@ -2,17 +2,19 @@
 
 use std::{
     collections::BTreeMap,
+    env,
     io::{self, IsTerminal as _, Read as _},
     net::IpAddr,
     num::NonZeroUsize,
+    path::PathBuf,
     process::ExitCode,
     thread,
 };
 
-use http::Uri;
 use inrush_common::{
     address::{self, DEFAULT_COORDINATOR},
     id::{AgentName, Epoch},
+    schedule::Rate,
 };
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -21,8 +23,12 @@ use tokio::{
 use tracing_subscriber::EnvFilter;
 
 use crate::{
+    bounds::{Allowed, Bounds},
     capacity::{BadSource, Limits, check_source, raise_file_limit, usable_cpus},
-    clock, identity,
+    clock,
+    credentials::{JoinError, Vault, Way, default_state_dir},
+    identity,
+    join::{self, NoWay},
     session::{self, Config, Means, SessionError},
 };
 
@@ -35,9 +41,18 @@ pub struct AgentArgs {
     /// Where the coordinator listens: HOST:PORT or http://HOST:PORT; without a port it is 7070
     #[arg(long, value_name = "ADDR", default_value = DEFAULT_COORDINATOR, env = "INRUSH_COORDINATOR")]
     #[arg(value_parser = parse_coordinator)]
-    pub coordinator: Uri,
+    pub coordinator: String,
 
-    /// Name in the fleet, unique [default: the host's name]
+    /// Join a coordinator that speaks TLS: a token from `inrush certs token`, a file with one, or "-": from stdin. Used
+    /// once; later starts find the certificate
+    #[arg(long, value_name = "TOKEN|FILE", env = "INRUSH_JOIN_TOKEN", hide_env_values = true)]
+    pub join: Option<String>,
+
+    /// Where certificates are kept [default: $XDG_STATE_HOME/inrush, ~/.local/state/inrush or ./inrush-data]
+    #[arg(long, value_name = "D", env = "INRUSH_STATE_DIR")]
+    pub state_dir: Option<PathBuf>,
+
+    /// Name in the fleet, unique [default: that of the certificate, or the host's name]
     #[arg(long)]
     pub name: Option<AgentName>,
 
@@ -58,15 +73,30 @@ pub struct AgentArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_connections: Option<u64>,
 
+    /// Send load nowhere else than there: a network (10.0.0.0/8), an address or a name, with or without a port; may be
+    /// repeated. Addresses are checked after names were resolved
+    #[arg(long = "allow-target", value_name = "TARGET")]
+    pub allow_targets: Vec<Allowed>,
+
+    /// Refuse shares that may exceed so many requests per second
+    #[arg(long, value_name = "N", value_parser = parse_rate)]
+    pub max_rate: Option<Rate>,
+
     /// End at once when stdin is closed, which it is when the parent process dies. SIGINT is then the parent's
     /// business
     #[arg(long, hide = true)]
     pub exit_with_parent: bool,
 }
 
-fn parse_coordinator(text: &str) -> Result<Uri, String> {
-    let address = address::coordinator(text).map_err(|error| error.to_string())?;
-    format!("http://{address}").parse().map_err(|error| format!("{text:?}: {error}"))
+fn parse_coordinator(text: &str) -> Result<String, String> {
+    address::coordinator(text).map_err(|error| error.to_string())
+}
+
+fn parse_rate(text: &str) -> Result<Rate, String> {
+    let rate = text.parse::<Rate>().ok().filter(|rate| !rate.is_zero());
+    rate.ok_or_else(|| {
+        format!("expected requests per second, more than 0 and up to {}, such as 5000", Rate::MAX)
+    })
 }
 
 fn parse_label(text: &str) -> Result<(String, String), String> {
@@ -94,6 +124,9 @@ pub enum AgentError {
     /// The operating system denies what the agent needs.
     #[error("cannot start the agent: {0}")]
     Start(#[source] io::Error),
+    /// There is no way to the coordinator.
+    #[error(transparent)]
+    Way(#[from] NoWay),
     /// The session ended in another way than asked.
     #[error(transparent)]
     Session(#[from] SessionError),
@@ -103,8 +136,14 @@ impl AgentError {
     /// The process's exit code: 2 for what the command line got wrong, 7 for the rest.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Self::Source(_) => 2,
-            Self::Start(_) | Self::Session(_) => 7,
+            Self::Source(_)
+            | Self::Way(
+                NoWay::Unreadable { .. }
+                | NoWay::Token { .. }
+                | NoWay::Name { .. }
+                | NoWay::Join(JoinError::Role { .. }),
+            ) => 2,
+            Self::Start(_) | Self::Way(_) | Self::Session(_) => 7,
         })
     }
 }
@@ -137,7 +176,12 @@ fn serve(args: AgentArgs) -> Result<(), AgentError> {
         watch_parent().map_err(AgentError::Start)?;
     }
     let parent_decides = args.exit_with_parent;
-    let config = configure(args)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(AgentError::Start)?;
+    let (way, name) = runtime.block_on(find_way(&args))?;
+    let config = configure(args, way, name)?;
     let machine = config.means.limits.offer();
     tracing::info!(
         "agent {} with {} worker(s), up to {} connections",
@@ -148,10 +192,6 @@ fn serve(args: AgentArgs) -> Result<(), AgentError> {
     if let Some(millis) = machine.cpu_quota_millis {
         tracing::info!("a quota allows {:.2} CPU", millis as f64 / 1_000.0);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(AgentError::Start)?;
     let end = runtime.block_on(async {
         let interrupts = interrupts(parent_decides).map_err(AgentError::Start)?;
         Ok(session::run(config, interrupts).await?)
@@ -161,7 +201,16 @@ fn serve(args: AgentArgs) -> Result<(), AgentError> {
     end
 }
 
-fn configure(args: AgentArgs) -> Result<Config, AgentError> {
+/// The way to the coordinator and the name there; with a token that was not used yet, the agent joins.
+async fn find_way(args: &AgentArgs) -> Result<(Way, AgentName), NoWay> {
+    let token = args.join.as_deref().map(join::read_token).transpose()?;
+    let default = || default_state_dir(env::var_os("XDG_STATE_HOME"), env::var_os("HOME"));
+    let vault = Vault::new(&args.state_dir.clone().unwrap_or_else(default));
+    let host = identity::name_from(&identity::hostname());
+    join::agent_way(&args.coordinator, token.as_ref(), &vault, args.name.as_ref(), &host).await
+}
+
+fn configure(args: AgentArgs, coordinator: Way, name: AgentName) -> Result<Config, AgentError> {
     for source in &args.source_ips {
         check_source(*source)?;
     }
@@ -172,11 +221,16 @@ fn configure(args: AgentArgs) -> Result<Config, AgentError> {
     raise_file_limit();
     let limits = Limits::read(workers, &sources, args.max_connections);
     Ok(Config {
-        coordinator: args.coordinator,
-        name: args.name.unwrap_or_else(|| identity::name_from(&identity::hostname())),
+        coordinator,
+        name,
         epoch: Epoch(clock::boot_epoch()),
         labels: args.labels.into_iter().collect::<BTreeMap<_, _>>(),
-        means: Means { workers, sources, limits },
+        means: Means {
+            workers,
+            sources,
+            limits,
+            bounds: Bounds { targets: args.allow_targets, max_rate: args.max_rate },
+        },
     })
 }
 
@@ -242,8 +296,8 @@ mod tests {
     #[test]
     fn a_coordinator_is_a_host_with_a_port() {
         for good in ["127.0.0.1:7070", "http://lab.example.test:9/", "[::1]:7070", "lab"] {
-            let uri = parse_coordinator(good).unwrap();
-            assert!(uri.scheme_str() == Some("http") && uri.port_u16().is_some(), "{uri}");
+            let address = parse_coordinator(good).unwrap();
+            assert!(address.ends_with(":7070") || address.ends_with(":9"), "{address}");
         }
         for bad in ["", "lab:0", "a@b:1"] {
             let error = parse_coordinator(bad).unwrap_err();
@@ -275,24 +329,30 @@ mod tests {
             (["--name", "lab 1"], "an agent name"),
             (["--source-ip", "lab"], "--source-ip"),
             (["--max-connections", "0"], "--max-connections"),
+            (["--max-rate", "0"], "such as 5000"),
+            (["--allow-target", "10.0.0.0/40"], "such as 10.0.0.0/8"),
         ] {
             let error = parse(&bad).unwrap_err();
             assert!(error.contains(word), "{bad:?}: {error}");
         }
     }
 
+    fn start(args: AgentArgs) -> Result<Config, AgentError> {
+        configure(args, Way::plain("127.0.0.1:7070"), "lab1".parse().unwrap())
+    }
+
     #[test]
     fn a_source_address_of_another_machine_is_a_usage_error() {
         let args = parse(&["--source-ip", "203.0.113.9"]).unwrap();
-        let error = configure(args).unwrap_err();
+        let error = start(args).unwrap_err();
         assert!(matches!(error, AgentError::Source(_)), "{error}");
         assert_eq!(error.exit_code(), ExitCode::from(2));
     }
 
     #[test]
     fn source_addresses_given_twice_bring_their_ports_once() {
-        let args = parse(&["--source-ip", "127.0.0.2,127.0.0.2", "--name", "lab1"]).unwrap();
-        let config = configure(args).unwrap();
+        let args = parse(&["--source-ip", "127.0.0.2,127.0.0.2"]).unwrap();
+        let config = start(args).unwrap();
         assert_eq!(config.means.limits.offer().sources, 1);
         assert_eq!(config.name.as_str(), "lab1");
     }

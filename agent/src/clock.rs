@@ -34,6 +34,12 @@ pub fn boot_epoch() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, nanos)
 }
 
+/// Seconds since the Unix epoch by the wall clock: for files, never for measuring.
+#[expect(clippy::disallowed_methods, reason = "this is the clock module")]
+pub fn wall_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
 fn origin() -> Instant {
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
     *ORIGIN.get_or_init(now)

@@ -137,22 +137,8 @@ pub async fn resolve(place: &Place, within: Duration) -> Result<Vec<SocketAddr>,
     if addresses.is_empty() { Err(ResolveError::Empty { host }) } else { Ok(addresses) }
 }
 
-/// All addresses of all places, in their order, each once.
-///
-/// # Errors
-/// With the first place that has none within the deadline.
-pub async fn resolve_all(
-    places: &[Place],
-    within: Duration,
-) -> Result<Vec<SocketAddr>, ResolveError> {
-    let mut addresses = Vec::new();
-    for place in places {
-        add_new(&mut addresses, resolve(place, within).await?);
-    }
-    Ok(addresses)
-}
-
-fn add_new(addresses: &mut Vec<SocketAddr>, found: impl IntoIterator<Item = SocketAddr>) {
+/// Adds those that are not there yet.
+pub fn add_new(addresses: &mut Vec<SocketAddr>, found: impl IntoIterator<Item = SocketAddr>) {
     for address in found {
         if !addresses.contains(&address) {
             addresses.push(address);
@@ -221,7 +207,10 @@ mod tests {
     async fn all_places_together_give_each_address_once() {
         let places =
             ["127.0.0.2:1", "127.0.0.1:1", "127.0.0.2:1"].map(|text| Place::parse(text).unwrap());
-        let found = resolve_all(&places, SOON).await.unwrap();
+        let mut found = Vec::new();
+        for place in &places {
+            add_new(&mut found, resolve(place, SOON).await.unwrap());
+        }
         assert_eq!(found, ["127.0.0.2:1", "127.0.0.1:1"].map(|text| text.parse().unwrap()));
     }
 

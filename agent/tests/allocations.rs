@@ -61,6 +61,7 @@ fn allocations(target: SocketAddr, requests: u64) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let region = Region::new(ALLOCATOR);
     let mut engine = Engine::spawn(Job {
+        bounds: inrush_agent::bounds::Bounds::default(),
         workload: plan.workload,
         addresses: vec![target],
         sources: Vec::new(),

@@ -26,7 +26,7 @@ pub struct BadAddress {
 pub fn coordinator(text: &str) -> Result<String, BadAddress> {
     let bad = |hint| BadAddress { text: text.to_owned(), hint };
     if text.starts_with("https://") {
-        return Err(bad(" (TLS is not available in this version)"));
+        return Err(bad(" (TLS is spoken where this machine has joined; the address is the same)"));
     }
     let plain = text.strip_prefix("http://").unwrap_or(text);
     let plain = plain.strip_suffix('/').unwrap_or(plain);
@@ -83,6 +83,6 @@ mod tests {
             assert!(error.contains("expected HOST:PORT"), "{bad:?}: {error}");
         }
         let error = coordinator("https://127.0.0.1:7070").unwrap_err().to_string();
-        assert!(error.contains("TLS is not available"), "{error}");
+        assert!(error.contains("TLS is spoken where this machine has joined"), "{error}");
     }
 }

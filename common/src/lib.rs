@@ -18,6 +18,7 @@ pub mod churn;
 pub mod deadlines;
 pub mod explain;
 pub mod id;
+pub mod join;
 pub mod outcome;
 pub mod plan;
 pub mod report;

@@ -3,17 +3,19 @@
 use std::{collections::BTreeMap, error::Error, time::Duration};
 
 use bytes::Bytes;
+use inrush_agent::credentials::{DialError, Way, in_words};
 use inrush_common::{
     address::{self, BadAddress},
-    id::{InvalidName, RunId},
+    id::{AgentName, InvalidName, RunId},
+    join::{Fingerprint, JoinToken, Role, Secret},
     report::Report,
 };
 use inrush_proto::{
     MAX_MESSAGE_BYTES, PROTOCOL_VERSION,
     v1::{
-        AgentInfo, CancelRequest, GetReportRequest, ListAgentsRequest, ListRunsRequest, RunInfo,
-        RunUpdate, SubmitRequest, WatchRequest, cancel_request::Mode,
-        control_client::ControlClient,
+        AgentInfo, CancelRequest, GetReportRequest, InviteRequest, ListAgentsRequest,
+        ListRunsRequest, RunInfo, RunUpdate, SubmitRequest, WatchRequest, cancel_request::Mode,
+        control_client::ControlClient, enrollment_client::EnrollmentClient,
     },
 };
 use tonic::{
@@ -48,6 +50,14 @@ pub enum ClientError {
         address: String,
         /// Why.
         cause: String,
+    },
+    /// The user's certificate is of no use there.
+    #[error("the coordinator at {address} cannot be used: {words}")]
+    Useless {
+        /// Where.
+        address: String,
+        /// Why, and what to do.
+        words: String,
     },
     /// It went away while it was being asked or watched.
     #[error("the coordinator at {address} went away ({cause})")]
@@ -87,7 +97,7 @@ impl ClientError {
     /// The exit status it stands for.
     pub const fn status(&self) -> ExitStatus {
         match self {
-            Self::Address { .. } | Self::Refused(_) => ExitStatus::Usage,
+            Self::Address { .. } | Self::Refused(_) | Self::Useless { .. } => ExitStatus::Usage,
             Self::Unreachable { .. }
             | Self::Lost { .. }
             | Self::Failed { .. }
@@ -100,31 +110,44 @@ impl ClientError {
 #[derive(Debug, Clone)]
 pub struct Client {
     address: String,
+    channel: Channel,
     control: ControlClient<Channel>,
 }
 
 impl Client {
-    /// Connects to the coordinator at `address`, `HOST:PORT`. Proxies named in the environment are not used.
+    /// Connects to the coordinator at `address`, `HOST:PORT`, without TLS. Proxies named in the environment are not used.
     ///
     /// # Errors
     /// When it is no address, or nobody answers there.
     pub async fn connect(address: &str) -> Result<Self, ClientError> {
-        let address = address::coordinator(address)?;
-        let unreachable = |cause| ClientError::Unreachable { address: address.clone(), cause };
-        let endpoint = Endpoint::from_shared(format!("http://{address}"))
-            .map_err(|error| unreachable(root_cause(&error)))?
-            .connect_timeout(CONNECT_WITHIN)
-            .http2_keep_alive_interval(KEEP_ALIVE)
-            .keep_alive_timeout(KEEP_ALIVE)
-            .tcp_nodelay(true);
-        let channel = tokio::time::timeout(CONNECT_WITHIN, endpoint.connect())
-            .await
-            .map_err(|_| unreachable(format!("no answer within {} s", CONNECT_WITHIN.as_secs())))?
-            .map_err(|error| unreachable(root_cause(&error)))?;
-        let control = ControlClient::new(channel)
+        Self::dial(&Way::plain(address::coordinator(address)?)).await
+    }
+
+    /// Connects to the coordinator at the end of `way`.
+    ///
+    /// # Errors
+    /// When nobody answers there, or somebody else, or our certificate is of no use.
+    pub async fn dial(way: &Way) -> Result<Self, ClientError> {
+        let address = way.address().to_owned();
+        let tune = |endpoint: Endpoint| {
+            endpoint
+                .connect_timeout(CONNECT_WITHIN)
+                .http2_keep_alive_interval(KEEP_ALIVE)
+                .keep_alive_timeout(KEEP_ALIVE)
+                .tcp_nodelay(true)
+        };
+        let late = || DialError::Failed(format!("no answer within {} s", CONNECT_WITHIN.as_secs()));
+        let channel = tokio::time::timeout(CONNECT_WITHIN, way.connect(tune)).await;
+        let channel = channel.unwrap_or_else(|_| Err(late())).map_err(|error| match error {
+            DialError::Failed(cause) => {
+                ClientError::Unreachable { address: address.clone(), cause }
+            }
+            DialError::Useless(words) => ClientError::Useless { address: address.clone(), words },
+        })?;
+        let control = ControlClient::new(channel.clone())
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        Ok(Self { address, control })
+        Ok(Self { address, channel, control })
     }
 
     /// Where it is.
@@ -182,6 +205,28 @@ impl Client {
         let request = GetReportRequest { run: id_or_newest(run) };
         let reply = answer(&self.address, self.control.get_report(request)).await?;
         report(&self.address, &reply.report_json)
+    }
+
+    /// Has a token made for one more agent.
+    pub async fn invite(
+        &mut self,
+        name: Option<&AgentName>,
+        expires_in: Duration,
+    ) -> Result<JoinToken, ClientError> {
+        let request = InviteRequest {
+            name: name.map(AgentName::to_string).unwrap_or_default(),
+            expires_in_s: expires_in.as_secs(),
+        };
+        let mut desk = EnrollmentClient::new(self.channel.clone());
+        let invitation = answer(&self.address, desk.invite(request)).await?;
+        let misunderstood = |cause: std::array::TryFromSliceError| ClientError::Misunderstood {
+            address: self.address.clone(),
+            what: "token",
+            cause: cause.to_string(),
+        };
+        let ca = invitation.ca_fingerprint.as_ref().try_into().map_err(misunderstood)?;
+        let secret = invitation.secret.as_ref().try_into().map_err(misunderstood)?;
+        Ok(JoinToken { role: Role::Agent, ca: Fingerprint(ca), secret: Secret(secret) })
     }
 
     fn run_id(&self, text: &str) -> Result<RunId, ClientError> {
@@ -257,12 +302,19 @@ async fn answer<T>(
 /// The one table from gRPC codes to what they mean for a user.
 fn from_status(address: &str, status: &Status) -> ClientError {
     let address = address.to_owned();
+    match in_words(status) {
+        Some(DialError::Useless(words)) => return ClientError::Useless { address, words },
+        Some(DialError::Failed(cause)) => return ClientError::Lost { address, cause },
+        None => {}
+    }
     let message = status.message().to_owned();
     match status.code() {
         Code::InvalidArgument
         | Code::NotFound
         | Code::FailedPrecondition
         | Code::AlreadyExists
+        | Code::PermissionDenied
+        | Code::Unauthenticated
         | Code::ResourceExhausted
         | Code::OutOfRange => ClientError::Refused(message),
         Code::Unimplemented => ClientError::Misunderstood {

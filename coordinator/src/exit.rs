@@ -75,6 +75,8 @@ pub fn of(report: &Report) -> ExitStatus {
     match report.run.outcome {
         RunOutcome::TargetUnreachable => ExitStatus::TargetUnreachable,
         RunOutcome::Cancelled => ExitStatus::Cancelled,
+        // It would be refused at once if the coordinator knew what agents may do.
+        RunOutcome::Forbidden => ExitStatus::Usage,
         RunOutcome::Failed => ExitStatus::Internal,
         // A look at a run under way says nothing yet about how it will end.
         RunOutcome::Running => ExitStatus::Passed,
@@ -151,6 +153,7 @@ mod tests {
             (RunOutcome::StoppedByThreshold, stopped),
             (RunOutcome::Aborted, [[Exit::RunInvalid; 2]; 3]),
             (RunOutcome::TargetUnreachable, [[Exit::TargetUnreachable; 2]; 3]),
+            (RunOutcome::Forbidden, [[Exit::Usage; 2]; 3]),
             (RunOutcome::Failed, [[Exit::Internal; 2]; 3]),
         ];
         assert_eq!(table.len(), RunOutcome::ALL.len());

@@ -1,6 +1,7 @@
 //! The coordinator and the command line: everything `inrush` does beside making load.
 
 pub mod aggregate;
+pub mod certs;
 pub mod cli;
 pub mod client;
 pub mod clock;

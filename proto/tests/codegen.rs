@@ -5,7 +5,7 @@ use std::{env, fs, path::Path};
 #[test]
 fn committed_code_is_generated_from_the_proto_files() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let protos = ["plan", "stats", "fleet", "control"]
+    let protos = ["plan", "stats", "fleet", "control", "enrollment"]
         .map(|name| root.join(format!("proto/inrush/v1/{name}.proto")));
     let files = protox::compile(&protos, [root.join("proto")]).expect("proto files compile");
     let out = tempfile::tempdir().expect("temporary directory");

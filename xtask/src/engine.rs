@@ -26,6 +26,7 @@ pub(crate) fn run(address: SocketAddr, connections: u64, requests: u64) -> Resul
         sources: Vec::new(),
         workers: NonZeroUsize::MIN,
         first_connection: None,
+        bounds: inrush_agent::bounds::Bounds::default(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()

@@ -11,6 +11,7 @@ use inrush_common::{outcome::ErrorClass, plan::Workload};
 
 use super::route::Route;
 use crate::{
+    bounds::Bounds,
     clock,
     http::{
         classify,
@@ -31,6 +32,8 @@ pub struct Job {
     pub workers: NonZeroUsize,
     /// From [`connect_first`]: becomes the first connection of the run, so that there is no hidden probe.
     pub first_connection: Option<FirstConnection>,
+    /// What the operator allows: names that are looked up again may lead elsewhere than before.
+    pub bounds: Bounds,
 }
 
 /// A connection made before the start.

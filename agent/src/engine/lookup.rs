@@ -13,7 +13,7 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::resolve::Place;
+use crate::{bounds::Bounds, resolve::Place};
 
 /// So many names are looked up at one instant. A resolver that is slow keeps others waiting; their deadline runs.
 const THREADS: usize = 8;
@@ -50,17 +50,20 @@ pub(super) struct Lookup {
 }
 
 impl Lookups {
-    /// Asks the system's resolver about `places`, in turn. `None` when none of them is a name.
+    /// Asks the system's resolver about `places`, in turn, and fails where it leads out of `bounds`. `None` when none of
+    /// them is a name.
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub(super) fn of(places: Vec<Place>) -> io::Result<Option<Self>> {
+    pub(super) fn of(places: Vec<Place>, bounds: Bounds) -> io::Result<Option<Self>> {
         if places.iter().all(|place| place.literal().is_some()) {
             return Ok(None);
         }
-        let system = |place: &Place| {
-            let addresses = (place.host.as_str(), place.port).to_socket_addrs()?;
-            Ok(addresses.collect())
+        let system = move |place: &Place| {
+            let addresses =
+                (place.host.as_str(), place.port).to_socket_addrs()?.collect::<Vec<_>>();
+            bounds.permit(&place.host, &addresses).map_err(io::Error::other)?;
+            Ok(addresses)
         };
         Self::with(places, Arc::new(system), (THREADS, WAITING)).map(Some)
     }
@@ -184,12 +187,22 @@ mod tests {
 
     #[test]
     fn addresses_need_no_lookup() {
-        assert!(Lookups::of(places(&["127.0.0.1:80", "[::1]:80"])).unwrap().is_none());
+        let addresses = places(&["127.0.0.1:80", "[::1]:80"]);
+        assert!(Lookups::of(addresses, Bounds::default()).unwrap().is_none());
     }
 
     #[tokio::test]
     async fn the_systems_resolver_is_asked() {
-        let lookups = Lookups::of(places(&["localhost:80"])).unwrap().unwrap();
+        let lookups = Lookups::of(places(&["localhost:80"]), Bounds::default()).unwrap().unwrap();
         assert!(answer(&lookups).await.unwrap().iter().all(|found| found.ip().is_loopback()));
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_out_of_bounds_has_no_address() {
+        let targets = vec!["127.0.0.2".parse().unwrap()];
+        let bounds = Bounds { targets, max_rate: None };
+        let lookups = Lookups::of(places(&["localhost:80"]), bounds).unwrap().unwrap();
+        let error = answer(&lookups).await.unwrap_err();
+        assert!(error.contains("may not send load to") && error.contains("localhost"), "{error}");
     }
 }

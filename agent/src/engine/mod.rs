@@ -84,7 +84,7 @@ impl Engine {
         let policy = &job.workload.connections;
         let lookups = match policy.resolve {
             Resolve::Once => None,
-            Resolve::PerConnection => Lookups::of(places(&job.workload)?)?,
+            Resolve::PerConnection => Lookups::of(places(&job.workload)?, job.bounds)?,
         };
         let pace = policy.connect_rate.map(|rate| Arc::new(Pace::new(rate)));
         let shared = Arc::new(Shared {

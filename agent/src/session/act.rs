@@ -208,6 +208,7 @@ fn wire(fault: Fault) -> not_ready::Kind {
     match fault {
         Fault::TargetUnreachable => not_ready::Kind::TargetUnreachable,
         Fault::Capacity => not_ready::Kind::Capacity,
+        Fault::Forbidden => not_ready::Kind::Forbidden,
         Fault::Internal => not_ready::Kind::Internal,
     }
 }

@@ -12,7 +12,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use http::Uri;
 use inrush_common::units::Nanos;
 use inrush_proto::{
     MAX_MESSAGE_BYTES,
@@ -26,7 +25,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status, Streaming, transport::Endpoint};
 
 use super::backoff;
-use crate::clock;
+use crate::{
+    clock,
+    credentials::{DialError, Renewal, Way, in_words},
+};
 
 /// To connect, and again to be welcomed.
 const DIAL_WITHIN: Duration = Duration::from_secs(5);
@@ -79,12 +81,14 @@ struct Stream {
 
 /// The way to one coordinator.
 pub(super) struct Link {
-    coordinator: Uri,
+    coordinator: Way,
     state: State,
     /// Attempts since the last stream.
     attempts: u32,
     /// What the last attempt said, so that it is not said every two seconds.
     complained: Option<String>,
+    /// Of the certificate, planned at each welcome.
+    renewal: Option<Renewal>,
 }
 
 impl fmt::Debug for Link {
@@ -95,9 +99,9 @@ impl fmt::Debug for Link {
 
 impl Link {
     /// To `coordinator`; dials at the first [`event`](Self::event).
-    pub(super) fn new(coordinator: Uri) -> Self {
+    pub(super) fn new(coordinator: Way) -> Self {
         let state = State::Waiting(clock::now());
-        Self { coordinator, state, attempts: 0, complained: None }
+        Self { coordinator, state, attempts: 0, complained: None, renewal: None }
     }
 
     /// Whether a stream is up.
@@ -122,7 +126,13 @@ impl Link {
                 }
                 State::Dialling(dialling) => match dialling.await {
                     Ok((stream, welcome)) => {
-                        tracing::info!("connected to the coordinator at {}", self.coordinator);
+                        tracing::info!(
+                            "connected to the coordinator at {}",
+                            self.coordinator.address()
+                        );
+                        self.renewal = welcome.renew_in_s.and_then(|seconds| {
+                            Renewal::plan(&self.coordinator, Duration::from_secs(seconds))
+                        });
                         self.state = State::Up(Box::new(stream));
                         self.attempts = 0;
                         self.complained = None;
@@ -161,7 +171,7 @@ impl Link {
 
     fn refused(&mut self, words: String) -> LinkEvent {
         self.state = State::Waiting(clock::now());
-        LinkEvent::Refused(Refused { coordinator: self.coordinator.to_string(), words })
+        LinkEvent::Refused(Refused { coordinator: self.coordinator.address().to_owned(), words })
     }
 
     /// Puts a message on its way, or gives it back when there is no room or no stream.
@@ -182,7 +192,10 @@ impl Link {
 
     /// Lets go of the stream, for the reason given. The next [`event`](Self::event) gets another one.
     pub(super) fn cut(&mut self, why: &str) {
-        tracing::warn!("lost the coordinator at {}: {why}; connecting again", self.coordinator);
+        tracing::warn!(
+            "lost the coordinator at {}: {why}; connecting again",
+            self.coordinator.address()
+        );
         self.state = State::Waiting(clock::now() + self.next_wait());
     }
 
@@ -211,7 +224,7 @@ impl Link {
             tracing::warn!(
                 "no coordinator at {}: {text}; trying again until it is there (is `inrush serve` running, and is \
                  --coordinator right?)",
-                self.coordinator
+                self.coordinator.address()
             );
             self.complained = Some(text);
         }
@@ -236,16 +249,30 @@ enum NoStream {
 
 impl From<Status> for NoStream {
     fn from(status: Status) -> Self {
-        refusal(&status).map_or_else(|| Self::Status(words(&status)), Self::Refused)
+        match in_words(&status) {
+            Some(error) => error.into(),
+            None => refusal(&status).map_or_else(|| Self::Status(words(&status)), Self::Refused),
+        }
+    }
+}
+
+impl From<DialError> for NoStream {
+    fn from(error: DialError) -> Self {
+        match error {
+            DialError::Failed(words) => Self::Connect(words),
+            DialError::Useless(words) => Self::Refused(words),
+        }
     }
 }
 
 /// The words of a status that another attempt would only get again.
 fn refusal(status: &Status) -> Option<String> {
     match status.code() {
-        Code::FailedPrecondition | Code::AlreadyExists | Code::InvalidArgument => {
-            Some(status.message().to_owned())
-        }
+        Code::FailedPrecondition
+        | Code::AlreadyExists
+        | Code::InvalidArgument
+        | Code::PermissionDenied
+        | Code::Unauthenticated => Some(status.message().to_owned()),
         Code::Unimplemented => Some(format!("it is no Inrush coordinator ({})", words(status))),
         _ => None,
     }
@@ -259,27 +286,18 @@ fn words(status: &Status) -> String {
     }
 }
 
-/// The innermost cause: the outer ones are only "transport error".
-fn root(error: &dyn std::error::Error) -> String {
-    let mut inner = error;
-    while let Some(source) = inner.source() {
-        inner = source;
-    }
-    inner.to_string()
-}
-
-async fn dial(coordinator: Uri, hello: v1::Hello) -> Result<(Stream, v1::Welcome), NoStream> {
-    let endpoint = Endpoint::from(coordinator)
-        .connect_timeout(DIAL_WITHIN)
-        .tcp_nodelay(true)
-        .http2_keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE)
-        .keep_alive_while_idle(true);
-    let channel = match timeout(DIAL_WITHIN, endpoint.connect()).await {
-        Err(_) => return Err(NoStream::Deadline { what: "connection" }),
-        Ok(Err(error)) => return Err(NoStream::Connect(root(&error))),
-        Ok(Ok(channel)) => channel,
+async fn dial(coordinator: Way, hello: v1::Hello) -> Result<(Stream, v1::Welcome), NoStream> {
+    let tune = |endpoint: Endpoint| {
+        endpoint
+            .connect_timeout(DIAL_WITHIN)
+            .tcp_nodelay(true)
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .keep_alive_timeout(KEEP_ALIVE)
+            .keep_alive_while_idle(true)
     };
+    let channel = timeout(DIAL_WITHIN, coordinator.connect(tune))
+        .await
+        .map_err(|_| NoStream::Deadline { what: "connection" })??;
     let (to, messages) = mpsc::channel(QUEUE);
     let hello = AgentMessage { kind: Some(agent_message::Kind::Hello(hello)) };
     to.try_send(hello).expect("a new queue has room");

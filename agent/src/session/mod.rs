@@ -21,7 +21,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use http::Uri;
 use inrush_common::{
     id::{AgentName, Epoch, RunId},
     stats::SHAPE,
@@ -36,7 +35,7 @@ use self::{
     run::{Run, Sources},
     state::{Event, State},
 };
-use crate::{clock, engine::EngineInterval};
+use crate::{clock, credentials::Way, engine::EngineInterval};
 
 /// Beyond a run's grace: for the engine to end after a stop, and for the results to be handed in on leaving.
 const MARGIN: Duration = inrush_common::deadlines::ENGINE_ENDS_WITHIN;
@@ -47,8 +46,8 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 /// Who this agent is, and what it has.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where the coordinator listens: `http://host:port`.
-    pub coordinator: Uri,
+    /// Where the coordinator listens, and who we are to it.
+    pub coordinator: Way,
     /// Unique in the fleet.
     pub name: AgentName,
     /// This life of the process.

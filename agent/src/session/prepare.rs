@@ -12,9 +12,10 @@ use tokio::time::timeout;
 
 use super::{owned::Owned, state::Fault};
 use crate::{
+    bounds::Bounds,
     capacity::{Limits, Needs},
     engine::{Engine, Job, connect_first},
-    resolve::{Place, reachable_from, resolve_all},
+    resolve::{Place, add_new, reachable_from, resolve},
 };
 
 /// A resolver that needs longer is broken; waiting for it would only hide that.
@@ -32,6 +33,8 @@ pub struct Means {
     pub sources: Vec<IpAddr>,
     /// Limits of machine and operator.
     pub limits: Limits,
+    /// What the operator allows.
+    pub bounds: Bounds,
 }
 
 /// An engine that waits for its start.
@@ -90,7 +93,14 @@ async fn reach(
     means: &Means,
 ) -> Result<Prepared, Unprepared> {
     let unreachable = |error| unprepared(Fault::TargetUnreachable, error);
-    let found = resolve_all(places, RESOLVE_WITHIN).await.map_err(unreachable)?;
+    let forbidden = |error| unprepared(Fault::Forbidden, error);
+    means.bounds.permit_rate(&workload).map_err(forbidden)?;
+    let mut found = Vec::new();
+    for place in places {
+        let addresses = resolve(place, RESOLVE_WITHIN).await.map_err(unreachable)?;
+        means.bounds.permit(&place.host, &addresses).map_err(forbidden)?;
+        add_new(&mut found, addresses);
+    }
     let addresses = reachable_from(places, found, &means.sources).map_err(unreachable)?;
     build(workload, addresses, means).await
 }
@@ -125,6 +135,7 @@ async fn build(
         sources: means.sources.clone(),
         workers: means.workers,
         first_connection,
+        bounds: means.bounds.clone(),
     };
     let engine = Engine::spawn(job).map_err(|error| {
         unprepared(Fault::Internal, format!("cannot start {} workers: {error}", means.workers))
@@ -199,7 +210,12 @@ mod tests {
         let silent = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
         let answers = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let workers = NonZeroUsize::new(2).unwrap();
-        let means = Means { workers, sources: vec![], limits: Limits::read(workers, &[], None) };
+        let means = Means {
+            workers,
+            sources: vec![],
+            limits: Limits::read(workers, &[], None),
+            bounds: Bounds::default(),
+        };
         for addresses in [vec![silent, answers], vec![answers, silent]] {
             let mut engine = build(workload(40), addresses, &means).await.unwrap().engine;
             engine.start(clock::now());

@@ -150,6 +150,7 @@ mod tests {
             lease_ns: lease_ms * 1_000_000,
             heartbeat_ns: heartbeat_ms * 1_000_000,
             forget_run: false,
+            renew_in_s: None,
         }
     }
 

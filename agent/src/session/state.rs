@@ -158,6 +158,8 @@ pub(super) enum Fault {
     TargetUnreachable,
     /// This machine's: it is too small for the share.
     Capacity,
+    /// The plan's: the agent's operator does not allow it.
+    Forbidden,
     /// The agent's own, or a bad assignment's.
     Internal,
 }

@@ -130,6 +130,7 @@ pub(crate) fn with_header(mut workload: Workload, name: &str, value: &str) -> Wo
 /// A job for one target.
 pub(crate) fn job(workload: Workload, addr: SocketAddr, workers: usize) -> Job {
     Job {
+        bounds: inrush_agent::bounds::Bounds::default(),
         workload,
         addresses: vec![addr],
         sources: Vec::new(),

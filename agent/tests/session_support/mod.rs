@@ -9,8 +9,10 @@
 use std::{future::Future, net::SocketAddr, num::NonZeroUsize, time::Duration};
 
 use inrush_agent::{
+    bounds::Bounds,
     capacity::Limits,
     clock,
+    credentials::Way,
     session::{self, Config, Means, SessionError},
 };
 use inrush_common::{
@@ -132,7 +134,8 @@ impl Conn {
 
     pub async fn welcome(&self, lease: Duration, forget_run: bool) {
         let lease_ns = clock::nanos(lease);
-        let welcome = v1::Welcome { lease_ns, heartbeat_ns: lease_ns / 10, forget_run };
+        let heartbeat_ns = lease_ns / 10;
+        let welcome = v1::Welcome { lease_ns, heartbeat_ns, forget_run, renew_in_s: None };
         self.send(coordinator_message::Kind::Welcome(welcome)).await;
     }
 
@@ -294,11 +297,16 @@ impl Agent {
     pub fn with(coordinator: &Coordinator, ceiling: Option<u64>) -> Self {
         let workers = NonZeroUsize::MIN;
         let config = Config {
-            coordinator: format!("http://{}", coordinator.addr).parse().unwrap(),
+            coordinator: Way::plain(coordinator.addr.to_string()),
             name: "lab1".parse().unwrap(),
             epoch: Epoch(7),
             labels: [("rack".to_owned(), "2".to_owned())].into(),
-            means: Means { workers, sources: vec![], limits: Limits::read(workers, &[], ceiling) },
+            means: Means {
+                workers,
+                sources: vec![],
+                limits: Limits::read(workers, &[], ceiling),
+                bounds: Bounds::default(),
+            },
         };
         let (interrupts, received) = mpsc::channel(2);
         Self { end: tokio::spawn(session::run(config, received)), interrupts }

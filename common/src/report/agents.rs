@@ -108,7 +108,7 @@ pub(super) const fn never_started(run: RunOutcome) -> &'static str {
         RunOutcome::Cancelled => NotStarted::Cancelled.name(),
         RunOutcome::StoppedByThreshold => NotStarted::ThresholdBroken.name(),
         RunOutcome::TargetUnreachable => NotStarted::TargetUnreachable.name(),
-        RunOutcome::Finished | RunOutcome::Aborted | RunOutcome::Failed => {
+        RunOutcome::Finished | RunOutcome::Aborted | RunOutcome::Forbidden | RunOutcome::Failed => {
             NotStarted::Aborted.name()
         }
     }

@@ -109,6 +109,8 @@ pub enum RunOutcome {
     Aborted,
     /// The target could not be reached when the agents got ready: no load was made.
     TargetUnreachable,
+    /// The operator of an agent does not allow what the plan wants: no load was made.
+    Forbidden,
     /// It never started, for another reason.
     Failed,
 }

@@ -42,6 +42,7 @@ names! {
         StoppedByThreshold => "stopped_by_threshold",
         Aborted => "aborted",
         TargetUnreachable => "target_unreachable",
+        Forbidden => "forbidden",
         Failed => "failed",
     }
     AgentState {

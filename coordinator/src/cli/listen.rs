@@ -9,6 +9,10 @@ use super::error::CliError;
 pub(super) enum Exposure {
     /// Loopback only.
     Loopback,
+    /// Loopback only, as long as there is no CA.
+    LoopbackWithoutCa,
+    /// Anywhere: with TLS, and only for the owners of certificates.
+    Secured,
     /// Anywhere: the user has said `--insecure`.
     Insecure,
 }
@@ -35,10 +39,16 @@ pub(super) async fn resolve(text: &str, exposure: Exposure) -> Result<SocketAddr
     let first = addresses.first().ok_or_else(|| bad("the name has no address".to_owned()))?;
     let beyond = addresses.iter().find(|address| !address.ip().to_canonical().is_loopback());
     match (beyond, exposure) {
-        (Some(beyond), Exposure::Loopback) => Err(CliError::Usage(format!(
-            "--listen {text}: refusing to listen on {beyond}, which other machines may reach: TLS is not available in \
-             this version; bind 127.0.0.1, or pass --insecure on a network you trust"
-        ))),
+        (Some(beyond), Exposure::Loopback | Exposure::LoopbackWithoutCa) => {
+            let for_tls = match exposure {
+                Exposure::LoopbackWithoutCa => "make a CA for TLS with `inrush certs init`, ",
+                _ => "",
+            };
+            Err(CliError::Usage(format!(
+                "--listen {text}: refusing to listen on {beyond}, which other machines may reach: {for_tls}bind \
+                 127.0.0.1, or pass --insecure on a network you trust"
+            )))
+        }
         _ => Ok(*first),
     }
 }
@@ -67,9 +77,12 @@ mod tests {
     #[tokio::test]
     async fn beyond_loopback_only_on_request() {
         for beyond in ["0.0.0.0:0", "[::]:7070", "192.0.2.1:80"] {
-            let error = resolve(beyond, Exposure::Loopback).await.unwrap_err();
-            assert!(error.to_string().contains("--insecure"), "{error}");
+            let error = resolve(beyond, Exposure::Loopback).await.unwrap_err().to_string();
+            assert!(error.contains("--insecure") && !error.contains("certs init"), "{error}");
+            let error = resolve(beyond, Exposure::LoopbackWithoutCa).await.unwrap_err().to_string();
+            assert!(error.contains("--insecure") && error.contains("inrush certs init"), "{error}");
             assert!(resolve(beyond, Exposure::Insecure).await.is_ok());
+            assert!(resolve(beyond, Exposure::Secured).await.is_ok());
         }
         for loopback in ["127.0.0.1:7070", "127.0.0.9:0", "[::1]:7070", "[::ffff:127.0.0.1]:0"] {
             assert!(resolve(loopback, Exposure::Loopback).await.is_ok(), "{loopback}");

@@ -5,8 +5,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use inrush_common::units::{Count, Nanos};
 use inrush_proto::v1::{AgentInfo, RunInfo, RunState};
 
-use super::{args::CoordinatorArgs, console::Console, error::CliError, table::table};
-use crate::{client::Client, exit::ExitStatus};
+use super::{
+    args::CoordinatorArgs, connect::connect, console::Console, error::CliError, table::table,
+};
+use crate::exit::ExitStatus;
 
 /// `inrush agents`
 ///
@@ -16,7 +18,7 @@ pub(super) async fn agents(
     args: &CoordinatorArgs,
     console: &mut Console<'_>,
 ) -> Result<ExitStatus, CliError> {
-    let mut client = Client::connect(&args.coordinator).await?;
+    let mut client = connect(args).await?;
     let agents = client.agents().await?;
     if agents.is_empty() {
         console.say(&format!(
@@ -37,7 +39,7 @@ pub(super) async fn runs(
     args: &CoordinatorArgs,
     console: &mut Console<'_>,
 ) -> Result<ExitStatus, CliError> {
-    let mut client = Client::connect(&args.coordinator).await?;
+    let mut client = connect(args).await?;
     let runs = client.runs().await?;
     if runs.is_empty() {
         console.say("no runs; submit one with `inrush submit plan.toml`");

@@ -1,7 +1,9 @@
 //! The command line: arguments in, one command run, an exit status out.
 
 mod args;
+mod certs;
 mod check;
+mod connect;
 mod console;
 mod deliver;
 mod demo;
@@ -105,6 +107,7 @@ async fn command(cli: &Cli, console: &mut Console<'_>) -> Result<ExitStatus, Cli
         Command::Check(args) => check::check(args, console),
         Command::Explain(args) => explain::explain(args, console).await,
         Command::Init(args) => check::init(args, console),
+        Command::Certs(command) => certs::certs(command, console).await,
         Command::Target(args) => target::target(args, console).await,
     }
 }

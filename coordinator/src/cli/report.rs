@@ -4,9 +4,10 @@ use std::path::Path;
 
 use inrush_common::{id::RunId, report::Report};
 
-use super::{args::ReportArgs, console::Console, deliver::deliver, error::CliError};
+use super::{
+    args::ReportArgs, connect::connect, console::Console, deliver::deliver, error::CliError,
+};
 use crate::{
-    client::Client,
     exit::ExitStatus,
     store::{Store, StoreError},
 };
@@ -23,7 +24,7 @@ pub(super) async fn report(
     let run = args.run.as_ref();
     let report = match &args.data_dir {
         Some(data_dir) => stored(data_dir, run).await?,
-        None => Client::connect(&args.coordinator.coordinator).await?.report(run).await?,
+        None => connect(&args.coordinator).await?.report(run).await?,
     };
     deliver(&report, sinks, console)
 }

@@ -2,13 +2,12 @@
 
 use std::{
     env,
-    ffi::OsString,
     net::SocketAddr,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use inrush_agent::capacity::raise_file_limit;
+use inrush_agent::{capacity::raise_file_limit, credentials::default_state_dir};
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +19,7 @@ use super::{
     listen::{Exposure, bind_failed, resolve},
 };
 use crate::{
+    certs::{self, Authority, Standings},
     exit::ExitStatus,
     server::{self, Config},
 };
@@ -35,22 +35,31 @@ pub(super) async fn serve(
     args: &ServeArgs,
     console: &mut Console<'_>,
 ) -> Result<ExitStatus, CliError> {
-    let exposure = Exposure::from_flag(args.insecure);
+    let data_dir = data_dir(args.data_dir.as_deref());
+    let standings = standings(&data_dir)?;
+    let exposure = match (&standings, args.insecure) {
+        (None, false) => Exposure::LoopbackWithoutCa,
+        (None, true) => Exposure::Insecure,
+        (Some(_), false) => Exposure::Secured,
+        (Some(_), true) => {
+            return Err(CliError::Usage(format!(
+                "--insecure: there is a CA in {}, and with it the coordinator speaks TLS only: leave --insecure away, or \
+                 choose another --data-dir",
+                data_dir.display()
+            )));
+        }
+    };
     let address = resolve(&args.listen, exposure).await?;
     let mut interrupts = Interrupts::catch()?;
     // An agent each has a connection.
     raise_file_limit();
     let listener =
         TcpListener::bind(address).await.map_err(|error| bind_failed(address, &error))?;
-    let data_dir = args
-        .data_dir
-        .clone()
-        .unwrap_or_else(|| default_data_dir(env::var_os("XDG_STATE_HOME"), env::var_os("HOME")));
     let shutdown = CancellationToken::new();
     let usual = Config::new(&data_dir);
     // Several signs of life fit into any lease.
     let heartbeat = usual.heartbeat.min(args.lease / 4);
-    let config = Config { lease: args.lease, heartbeat, ..usual };
+    let config = Config { lease: args.lease, heartbeat, standings, ..usual };
     let coordinator = server::start(listener, config, shutdown.clone())
         .await
         .map_err(|error| CliError::Internal(error.to_string()))?;
@@ -87,11 +96,17 @@ fn announce(address: SocketAddr, data_dir: &Path, exposure: Exposure, console: &
     } else {
         address.to_string()
     };
+    let dir = data_dir.display();
+    let join = match exposure {
+        Exposure::Secured => format!(
+            " --join TOKEN\ntokens for agents and users: inrush certs token --data-dir {dir}"
+        ),
+        Exposure::Loopback | Exposure::LoopbackWithoutCa | Exposure::Insecure => String::new(),
+    };
     console.say(&format!(
-        "coordinator of inrush {} listening on {address}\nstoring runs in {}\nstart agents with: inrush agent \
-         --coordinator {reached}\nsubmit a plan with: inrush submit plan.toml --coordinator {reached}",
+        "coordinator of inrush {} listening on {address}\nstoring runs in {dir}\nstart agents with: inrush agent \
+         --coordinator {reached}{join}\nsubmit a plan with: inrush submit plan.toml --coordinator {reached}",
         env!("CARGO_PKG_VERSION"),
-        data_dir.display(),
     ));
     if exposure == Exposure::Insecure && !address.ip().to_canonical().is_loopback() {
         console.say(
@@ -100,29 +115,19 @@ fn announce(address: SocketAddr, data_dir: &Path, exposure: Exposure, console: &
     }
 }
 
-/// As the XDG base directory specification has it for state; a relative `XDG_STATE_HOME` is to be ignored.
-fn default_data_dir(state_home: Option<OsString>, home: Option<OsString>) -> PathBuf {
-    let absolute =
-        |path: Option<OsString>| path.map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute(state_home)
-        .map(|state| state.join("inrush"))
-        .or_else(|| absolute(home).map(|home| home.join(".local/state/inrush")))
-        .unwrap_or_else(|| PathBuf::from("inrush-data"))
+/// The data directory of an option, or the usual one.
+pub(super) fn data_dir(given: Option<&Path>) -> PathBuf {
+    let default = || default_state_dir(env::var_os("XDG_STATE_HOME"), env::var_os("HOME"));
+    given.map_or_else(default, Path::to_owned)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_are_stored_where_state_belongs() {
-        let of = |state: &str, home: &str| {
-            let given = |text: &str| (!text.is_empty()).then(|| text.into());
-            default_data_dir(given(state), given(home))
-        };
-        assert_eq!(of("/s", "/home/u"), Path::new("/s/inrush"));
-        assert_eq!(of("relative", "/home/u"), Path::new("/home/u/.local/state/inrush"));
-        assert_eq!(of("", "/home/u"), Path::new("/home/u/.local/state/inrush"));
-        assert_eq!(of("", ""), Path::new("inrush-data"));
+/// The CA in a data directory, if there is one. One that cannot be used is no reason to do without.
+fn standings(data_dir: &Path) -> Result<Option<Standings>, CliError> {
+    if !certs::is_there(data_dir) {
+        return Ok(None);
     }
+    let opened = Authority::open(data_dir)
+        .and_then(|authority| Standings::open(authority, data_dir))
+        .map_err(|error| CliError::Internal(error.to_string()))?;
+    Ok(Some(opened))
 }

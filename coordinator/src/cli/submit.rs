@@ -5,6 +5,7 @@ use inrush_proto::v1::cancel_request::Mode;
 
 use super::{
     args::{CancelArgs, SubmitArgs, WatchArgs},
+    connect::connect,
     console::Console,
     deliver::deliver,
     error::CliError,
@@ -29,7 +30,7 @@ pub(super) async fn submit(
 ) -> Result<ExitStatus, CliError> {
     let plan = PlanFile::read(&args.plan, console)?;
     let sinks = args.output.reports.prepare()?;
-    let mut client = Client::connect(&args.coordinator.coordinator).await?;
+    let mut client = connect(&args.coordinator).await?;
     let mut interrupts = Interrupts::catch()?;
     let run = client.submit(&plan.name, &plan.source, plan.files).await?;
     if args.detach {
@@ -56,7 +57,7 @@ pub(super) async fn watch(
     console: &mut Console<'_>,
 ) -> Result<ExitStatus, CliError> {
     let sinks = args.output.reports.prepare()?;
-    let mut client = Client::connect(&args.coordinator.coordinator).await?;
+    let mut client = connect(&args.coordinator).await?;
     let mut interrupts = Interrupts::catch()?;
     let style = console.progress(args.output.quiet);
     let run = args.run.as_ref();
@@ -73,7 +74,7 @@ pub(super) async fn cancel(
     args: &CancelArgs,
     console: &mut Console<'_>,
 ) -> Result<ExitStatus, CliError> {
-    let mut client = Client::connect(&args.coordinator.coordinator).await?;
+    let mut client = connect(&args.coordinator).await?;
     let (mode, words) = if args.now {
         (Mode::Abort, "stopping at once")
     } else {

@@ -18,6 +18,8 @@ pub enum StopMode {
 pub enum NotReadyKind {
     /// The target answers no connection.
     TargetUnreachable,
+    /// Its operator does not allow it.
+    Forbidden,
     /// Anything else.
     Other,
 }

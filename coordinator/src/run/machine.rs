@@ -236,6 +236,9 @@ impl Run {
                 RunOutcome::TargetUnreachable,
                 format!("{agent} could not reach the target: {detail}"),
             ),
+            NotReadyKind::Forbidden => {
+                (RunOutcome::Forbidden, format!("{agent} may not take part: {detail}"))
+            }
             NotReadyKind::Other => (RunOutcome::Failed, format!("{agent} is not ready: {detail}")),
         };
         self.end(outcome, Some(words), actions);

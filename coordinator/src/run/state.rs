@@ -166,6 +166,7 @@ impl Ending {
             | RunOutcome::StoppedByThreshold
             | RunOutcome::Aborted
             | RunOutcome::TargetUnreachable
+            | RunOutcome::Forbidden
             | RunOutcome::Failed => RunState::Failed,
         }
     }

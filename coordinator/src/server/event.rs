@@ -1,6 +1,6 @@
 //! What the driver hears of: everything that happens, from sessions, clients and the process itself, in one queue.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use inrush_common::{
     id::{AgentName, RunId},
@@ -62,6 +62,8 @@ pub(super) struct Hello {
     pub(super) link: Link,
     /// The run it holds, and whether it has a share of it.
     pub(super) holds: Option<(RunId, bool)>,
+    /// When its certificate should be renewed; `None`: there is no TLS.
+    pub(super) renew_in: Option<Duration>,
 }
 
 /// Puts a question to the driver and waits for the answer.

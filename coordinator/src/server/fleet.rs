@@ -13,6 +13,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::{
     event::Events,
+    peer::Peer,
     session::{OUTGOING, Session},
 };
 use crate::store::Store;
@@ -52,8 +53,10 @@ impl Fleet for Sessions {
         request: Request<Streaming<AgentMessage>>,
     ) -> Result<Response<Self::SessionStream>, Status> {
         let (out, messages) = mpsc::channel(OUTGOING);
+        let peer = Peer::of(&request)?.clone();
         let session = Session {
-            peer: request.remote_addr(),
+            peer: Some(peer.address),
+            standing: peer.standing().cloned(),
             strangers: Arc::clone(&self.strangers),
             link: self.next_link.fetch_add(1, Ordering::Relaxed),
             out,

@@ -4,9 +4,13 @@
 //! events one at a time. Snapshots go past it to the store and reach it when they are on disk.
 
 mod control;
+mod door;
 mod driver;
+mod enrollment;
 mod event;
 mod fleet;
+mod lobby;
+mod peer;
 mod refusal;
 mod session;
 
@@ -17,19 +21,27 @@ use std::{
     time::Duration,
 };
 
-use inrush_common::id::AgentName;
+use inrush_common::{id::AgentName, join::Role};
 use inrush_proto::{
     MAX_MESSAGE_BYTES,
-    v1::{control_server::ControlServer, fleet_server::FleetServer},
+    v1::{
+        control_server::ControlServer, enrollment_server::EnrollmentServer,
+        fleet_server::FleetServer,
+    },
 };
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tonic::transport::{Server, server::TcpIncoming};
+use tonic::{service::interceptor::InterceptedService, transport::Server};
 
 pub use refusal::{Refusal, VERSION};
 
-use crate::store::{Store, StoreError, Writer};
+use crate::{
+    certs::{CertsError, Standings},
+    store::{Store, StoreError, Writer},
+};
+use door::Lock;
 use driver::Driver;
+pub(crate) use enrollment::LONGEST_TOKEN;
 use event::{Event, QUEUED_EVENTS, ask};
 
 /// How long everything may take to end once it is told to; what then is left is dropped.
@@ -38,6 +50,9 @@ const END_WITHIN: Duration = Duration::from_secs(5);
 /// Largest message of an agent: a snapshot is some kilobytes for each request of the plan. What a client sends holds a
 /// plan's files and may be larger.
 const LARGEST_FROM_AN_AGENT: usize = 8 << 20;
+
+/// Largest message of somebody who joins: a token, a key and two names.
+const LARGEST_FROM_A_STRANGER: usize = 4 << 10;
 
 /// Calls at a time on one connection. An agent has one, a client few.
 const STREAMS_OF_A_CONNECTION: u32 = 256;
@@ -53,6 +68,8 @@ pub struct Config {
     pub heartbeat: Duration,
     /// How long agents may take to get ready.
     pub ready_within: Duration,
+    /// The CA whose certificates are asked for; `None`: no TLS, and whoever connects may do everything.
+    pub standings: Option<Standings>,
 }
 
 impl Config {
@@ -63,6 +80,7 @@ impl Config {
             lease: Duration::from_secs(10),
             heartbeat: Duration::from_secs(1),
             ready_within: Duration::from_secs(30),
+            standings: None,
         }
     }
 }
@@ -73,6 +91,9 @@ pub enum ServerError {
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The certificates.
+    #[error(transparent)]
+    Certs(#[from] CertsError),
     /// The listener.
     #[error("the listening socket cannot be used: {0}")]
     Listener(#[from] std::io::Error),
@@ -125,6 +146,7 @@ pub async fn start(
     shutdown: CancellationToken,
 ) -> Result<Coordinator, ServerError> {
     let address = listener.local_addr()?;
+    let lock = Lock::new(config.standings.as_ref())?;
     let data_dir = config.data_dir.clone();
     let opened = tokio::task::spawn_blocking(move || Store::open(&data_dir)).await;
     let (store, writer) = opened
@@ -145,13 +167,19 @@ pub async fn start(
     let control = ControlServer::new(control)
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let desk = enrollment::Desk::new(config.standings.clone());
+    let desk = EnrollmentServer::new(desk).max_decoding_message_size(LARGEST_FROM_A_STRANGER);
     let router = Server::builder()
         .http2_keepalive_interval(Some(config.lease))
         .http2_keepalive_timeout(Some(config.lease))
         .max_concurrent_streams(STREAMS_OF_A_CONNECTION)
-        .add_service(fleet)
-        .add_service(control);
+        .add_service(InterceptedService::new(fleet, peer::only(Role::Agent)))
+        .add_service(InterceptedService::new(control, peer::only(Role::User)))
+        .add_service(desk);
 
+    if let Some(standings) = config.standings.clone() {
+        tasks.spawn(standings.watch(stop.clone()));
+    }
     let driver = Driver::new(config, address, store, tasks.clone());
     let driver = tokio::spawn({
         let guards = (stop.clone().drop_guard(), closing.clone().drop_guard());
@@ -163,7 +191,7 @@ pub async fn start(
     });
     let server = tokio::spawn({
         let guard = stop.clone().drop_guard();
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let incoming = door::open(listener, lock, closing.clone());
         async move {
             let _cancelled_however_it_ends = guard;
             router.serve_with_incoming_shutdown(incoming, closing.cancelled_owned()).await

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use inrush_common::{
     assign::SplitError,
-    id::{InvalidName, RunId},
+    id::{AgentName, InvalidName, RunId},
+    join::Role,
     stats::SHAPE,
     units::Nanos,
     wire::WireError,
@@ -12,7 +13,11 @@ use inrush_common::{
 use inrush_proto::PROTOCOL_VERSION;
 use tonic::{Code, Status};
 
-use crate::{registry::NotTaken, store::StoreError};
+use crate::{
+    certs::{CertsError, Refused, revoked_words},
+    registry::NotTaken,
+    store::StoreError,
+};
 
 /// The version of this coordinator.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -160,6 +165,60 @@ pub enum Refusal {
     /// The report cannot be written as JSON.
     #[error("the report cannot be written: {0}")]
     Json(String),
+    /// No certificate was shown.
+    #[error(
+        "this call needs a certificate: join first, {} with a token from `inrush certs token`",
+        match .0 { Role::Agent => "an agent with --join", Role::User => "a user with `inrush certs join`," }
+    )]
+    Stranger(Role),
+    /// A certificate that is worth nothing.
+    #[error("{0}")]
+    Certificate(String),
+    /// A certificate that was revoked meanwhile.
+    #[error("{}", revoked_words(.0))]
+    Revoked(AgentName),
+    /// A certificate of the wrong kind.
+    #[error(
+        "the certificate of {name} is for {is}s, and this call is for {needs}s: join with a token of the role {needs}"
+    )]
+    Role {
+        /// Whose.
+        name: AgentName,
+        /// What it is.
+        is: Role,
+        /// What it should be.
+        needs: Role,
+    },
+    /// A hello in another's name.
+    #[error(
+        "the certificate is {certified}'s, and the agent calls itself {called}: start it with --name {certified}"
+    )]
+    NotItsName {
+        /// Whose the certificate is.
+        certified: AgentName,
+        /// Who it says it is.
+        called: AgentName,
+    },
+    /// Too many connections.
+    #[error("this coordinator has as many connections as it takes: try again")]
+    NoSeat,
+    /// A connection without an other end.
+    #[error("nobody is known to be at the other end of this connection")]
+    Unknown,
+    /// Nobody can join here.
+    #[error(
+        "this coordinator has no CA, and so gives no certificates: make one with `inrush certs init` and start it again"
+    )]
+    NoAuthority,
+    /// A request for a certificate that has not what it needs.
+    #[error("expected {0}: run the same version of Inrush on both sides")]
+    Enrollment(&'static str),
+    /// A token that lets nobody in.
+    #[error(transparent)]
+    Join(Refused),
+    /// The CA fails.
+    #[error(transparent)]
+    Certs(CertsError),
     /// Going down.
     #[error("the coordinator is stopping")]
     Stopping,
@@ -180,6 +239,7 @@ impl Refusal {
             | Self::Shape { .. }
             | Self::TooFewAgents { .. }
             | Self::Split(_)
+            | Self::NoAuthority
             | Self::Ended { .. } => Code::FailedPrecondition,
             Self::NoHello(_)
             | Self::Name(_)
@@ -188,6 +248,7 @@ impl Refusal {
             | Self::Snapshot { .. }
             | Self::Foreign { .. }
             | Self::Plan(_)
+            | Self::Enrollment(_)
             | Self::Mode(_) => Code::InvalidArgument,
             Self::HelloOverdue(_) => Code::DeadlineExceeded,
             Self::NotTaken(NotTaken::NameHeld { .. }) => Code::AlreadyExists,
@@ -196,9 +257,17 @@ impl Refusal {
             }
             Self::UnknownRun { .. } | Self::NoRuns => Code::NotFound,
             // An agent keeps its snapshots and tries again.
-            Self::Store(_) | Self::Stopping | Self::Clogged | Self::Crowded(_) => Code::Unavailable,
+            Self::Store(_) | Self::Stopping | Self::Clogged | Self::Crowded(_) | Self::NoSeat => {
+                Code::Unavailable
+            }
+            Self::Stranger(_) => Code::Unauthenticated,
+            Self::Certificate(_)
+            | Self::Revoked(_)
+            | Self::Role { .. }
+            | Self::NotItsName { .. }
+            | Self::Join(_) => Code::PermissionDenied,
             Self::SessionEnded => Code::Aborted,
-            Self::Json(_) => Code::Internal,
+            Self::Json(_) | Self::Unknown | Self::Certs(_) => Code::Internal,
         }
     }
 }

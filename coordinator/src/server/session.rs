@@ -35,6 +35,7 @@ use super::{
 };
 use crate::{
     aggregate::Digest,
+    certs::Standing,
     clock,
     registry::{Identity, Link, Vitals},
     run::NotReadyKind,
@@ -64,6 +65,8 @@ const MOST_LABELS: usize = 64;
 
 pub(super) struct Session {
     pub(super) peer: Option<SocketAddr>,
+    /// The certificate that was shown; `None`: there is no TLS.
+    pub(super) standing: Option<Arc<Standing>>,
     /// Places for sessions that have not said who they are.
     pub(super) strangers: Arc<Semaphore>,
     pub(super) link: u64,
@@ -148,6 +151,10 @@ impl Session {
         };
         let holds = (!hello.run.is_empty()).then(|| hello.run.parse::<RunId>()).transpose()?;
         let identity = identity(hello, self.peer)?;
+        if let Some(standing) = self.standing.as_ref().filter(|it| it.name != identity.name) {
+            let (certified, called) = (standing.name.clone(), identity.name);
+            return Err(Refusal::NotItsName { certified, called });
+        }
         let holds = match holds {
             Some(run) => {
                 let known = self.store.is_assigned(&run, &identity.name, identity.epoch).await?;
@@ -162,7 +169,8 @@ impl Session {
             vitals: Arc::clone(&vitals),
         };
         let link = Link { id: self.link, out: self.out.clone(), end: self.end.clone() };
-        let hello = Box::new(Hello { identity, vitals, link, holds });
+        let renew_in = self.standing.as_ref().map(|standing| standing.renew_in);
+        let hello = Box::new(Hello { identity, vitals, link, holds, renew_in });
         ask(&self.events, |reply| Event::Hello { hello, reply }).await??;
         Ok(agent)
     }
@@ -192,6 +200,7 @@ impl Session {
             tokio::select! {
                 () = self.stop.cancelled() => return Err(Refusal::Stopping),
                 () = self.end.cancelled() => return Err(Refusal::SessionEnded),
+                name = revoked(self.standing.as_deref()) => return Err(Refusal::Revoked(name)),
                 written = answer(pending) => {
                     let (digest, written) = written?;
                     self.stored(digest, written).await?;
@@ -303,6 +312,13 @@ impl Session {
     }
 }
 
+/// Whose certificate was revoked, once it is.
+async fn revoked(standing: Option<&Standing>) -> AgentName {
+    let Some(standing) = standing else { return std::future::pending().await };
+    standing.revoked.cancelled().await;
+    standing.name.clone()
+}
+
 /// The store's answer for the oldest of the pending; never, if there are none. Nothing is lost when it is dropped.
 async fn answer(pending: &mut VecDeque<Pending>) -> Result<(Digest, Written), Refusal> {
     let Some(oldest) = pending.front_mut() else { return std::future::pending().await };
@@ -358,6 +374,7 @@ fn why_not_ready(no: v1::NotReady) -> (NotReadyKind, String) {
         Kind::TargetUnreachable => (NotReadyKind::TargetUnreachable, "no connection could be made"),
         Kind::Busy => (NotReadyKind::Other, "it is busy with something else"),
         Kind::Capacity => (NotReadyKind::Other, "a limit of its machine is too low"),
+        Kind::Forbidden => (NotReadyKind::Forbidden, "its operator does not allow it"),
         Kind::Internal | Kind::Unspecified => (NotReadyKind::Other, "it does not say why"),
     };
     let detail = words(no.detail);

@@ -10,7 +10,7 @@ use inrush_common::{
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{StoreError, to_stored};
+use super::{StoreError, seal::Seal, to_stored};
 use crate::run::RunState;
 
 /// A run as it was submitted.
@@ -132,6 +132,7 @@ pub(super) fn apply(rows: &Connection, change: &Change) -> Result<Written, Store
 }
 
 fn add_run(rows: &Connection, new: &NewRun) -> Result<Written, StoreError> {
+    let seal = Seal::beside(rows)?;
     let sql = "INSERT INTO runs \
                (run, plan, source_name, source, version, submitted_at, state, outcome) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (run) DO NOTHING";
@@ -141,7 +142,7 @@ fn add_run(rows: &Connection, new: &NewRun) -> Result<Written, StoreError> {
             new.run.as_str(),
             new.plan,
             new.source_name,
-            new.source,
+            seal.seal_text(&new.run, "the plan", &new.source)?,
             new.version,
             to_stored(new.submitted_at),
             RunState::Queued.name(),
@@ -154,7 +155,7 @@ fn add_run(rows: &Connection, new: &NewRun) -> Result<Written, StoreError> {
     let mut insert =
         rows.prepare("INSERT INTO run_files (run, name, content) VALUES (?1, ?2, ?3)")?;
     for (name, content) in &new.files {
-        insert.execute(params![new.run.as_str(), name, content.as_ref()])?;
+        insert.execute(params![new.run.as_str(), name, seal.seal(&new.run, name, content)?])?;
     }
     Ok(Written::New)
 }

@@ -7,6 +7,7 @@ mod change;
 mod lock;
 mod reader;
 mod schema;
+mod seal;
 mod writer;
 
 use std::{
@@ -121,6 +122,7 @@ impl Store {
     pub fn open(data_dir: &Path) -> Result<(Self, Writer), StoreError> {
         let lock = lock::take(data_dir)?;
         let path = data_dir.join(DATABASE);
+        lock::make_private(&path)?;
         let mut connection = Connection::open(&path)?;
         schema::prepare(&mut connection)?;
         writer::end_orphans(&connection)?;

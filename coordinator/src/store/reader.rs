@@ -12,7 +12,10 @@ use inrush_common::{
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use sha2::{Digest as _, Sha256};
 
-use super::{StoreError, from_stored, outcome_from_name};
+use super::{
+    StoreError, from_stored, outcome_from_name,
+    seal::{Seal, is_sealed},
+};
 use crate::run::{RunState, compile};
 
 /// A run in a list.
@@ -103,8 +106,15 @@ fn facts(rows: &Connection, run: &RunId) -> Result<Option<RunFacts>, StoreError>
             })
         })
         .optional()?;
-    let Some(stored) = stored else { return Ok(None) };
-    let files = files(rows, run)?;
+    let Some(mut stored) = stored else { return Ok(None) };
+    let mut files = files(rows, run)?;
+    if is_sealed(&stored.source) {
+        let seal = Seal::beside(rows)?;
+        stored.source = seal.open_text(run, "the plan", &stored.source)?;
+        for (name, content) in &mut files {
+            *content = seal.open(run, name, content)?.into();
+        }
+    }
     let plan = compile(&stored.source_name, &stored.source, &files)
         .map_err(|problems| StoreError::corrupt(format!("the plan of run {run}"), problems))?;
     let outcome: RunOutcome = outcome_from_name(&stored.outcome).ok_or_else(|| {

@@ -7,9 +7,9 @@ use crate::{
     support::folder,
 };
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "demo", "run", "serve", "agent", "submit", "agents", "runs", "watch", "cancel", "report",
-    "check", "explain", "init", "target",
+    "check", "explain", "init", "target", "certs",
 ];
 
 #[tokio::test]

@@ -82,6 +82,10 @@ pub(crate) fn command(args: &[impl AsRef<OsStr>], folder: &Path) -> Command {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .env_remove("INRUSH_COORDINATOR")
+        .env_remove("INRUSH_JOIN_TOKEN")
+        .env_remove("INRUSH_STATE_DIR")
+        // No certificate of whoever runs the tests plays a part.
+        .env("XDG_STATE_HOME", folder)
         .env_remove("RUST_LOG")
         .kill_on_drop(true);
     command
@@ -158,6 +162,17 @@ impl Running {
             timeout(SOON, reader).await.expect("its streams are closed").unwrap();
         }
         Ended { status: status.unwrap(), out: self.out.text(), err: self.err.text() }
+    }
+
+    /// What it has said on stderr so far.
+    #[allow(dead_code, reason = "only the tests of security ask")]
+    pub(crate) fn said(&self) -> String {
+        self.err.text()
+    }
+
+    #[allow(dead_code, reason = "only the tests of security ask")]
+    pub(crate) const fn pid(&self) -> i32 {
+        self.pid
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

@@ -245,13 +245,16 @@ impl Reasons {
             RunOutcome::Aborted => {
                 self.add(Code::Incomplete, Invalid, None, detail("the run was aborted"));
             }
-            RunOutcome::Running | RunOutcome::Finished | RunOutcome::Failed => {}
+            RunOutcome::Running
+            | RunOutcome::Finished
+            | RunOutcome::Forbidden
+            | RunOutcome::Failed => {}
         }
         let ended =
             !matches!(report.run.outcome, RunOutcome::Running | RunOutcome::TargetUnreachable);
         if ended && report.ledger.completed == 0 {
             let text = match report.run.outcome {
-                RunOutcome::Failed => detail("the run never started"),
+                RunOutcome::Forbidden | RunOutcome::Failed => detail("the run never started"),
                 _ => "no request completed".to_owned(),
             };
             self.add(Code::NothingMeasured, Invalid, None, text);

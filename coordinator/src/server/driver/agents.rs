@@ -27,7 +27,7 @@ const LATEST_START_NS: i64 = 3_600_000_000_000;
 
 impl Driver {
     pub(super) async fn hello(&mut self, hello: Hello) -> Result<(), Refusal> {
-        let Hello { identity, vitals, link, holds } = hello;
+        let Hello { identity, vitals, link, holds, renew_in } = hello;
         let name = identity.name.clone();
         let (now, now_ns) = (clock::now(), clock::monotonic_ns());
         self.registry.admit(identity, vitals, link, now, now_ns)?;
@@ -35,6 +35,7 @@ impl Driver {
             lease_ns: clock::nanos(self.config.lease),
             heartbeat_ns: clock::nanos(self.config.heartbeat),
             forget_run: matches!(holds, Some((_, false))),
+            renew_in_s: renew_in.map(|renew_in| renew_in.as_secs()),
         };
         self.registry.send(&name, Kind::Welcome(welcome));
         self.resume(&name, holds, now).await;
