@@ -11,6 +11,7 @@
 //! Without `INRUSH_BIN` the binary built along with the tests is run.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+#![allow(clippy::print_stderr, reason = "a test that could not look says so")]
 
 mod inrush;
 mod limits;
