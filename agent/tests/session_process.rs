@@ -97,7 +97,7 @@ async fn an_agent_without_a_coordinator_says_so_and_leaves_when_told() {
         let (held, addr) = nobody();
         drop(held);
         let mut agent = Process::start(&["--coordinator", &addr]);
-        agent.says(&format!("no coordinator at http://{addr}/: ")).await;
+        agent.says(&format!("no coordinator at {addr}: ")).await;
         agent.signal(signal);
         let (code, log) = agent.end().await;
         assert_eq!(code, Some(0), "{log}");

@@ -111,11 +111,19 @@ impl Way {
     }
 }
 
-/// What TLS has to say of a failure, if it was TLS that failed.
+/// What a coordinator that speaks TLS says to who does not.
+pub const SPEAKS_TLS: &str = "this coordinator speaks TLS: join it with a token from `inrush certs token` (agents: --join TOKEN, \
+                              users: inrush certs join TOKEN)";
+
+/// What TLS has to say of a failure, if it was TLS that failed, or that there was none.
 pub fn in_words(error: &(dyn Error + 'static)) -> Option<DialError> {
     use rustls::Error as Tls;
     let failed = |words: &str| Some(DialError::Failed(words.to_owned()));
     let useless = |words: &str| Some(DialError::Useless(words.to_owned()));
+    // HTTP/2 hands the last words of the other side on in the text of its error.
+    if root(error).contains(SPEAKS_TLS) {
+        return useless(SPEAKS_TLS);
+    }
     let found = match tls_error(error) {
         Some(found) => found,
         None => &Tls::AlertReceived(alert(&root(error))?),
@@ -231,6 +239,8 @@ mod tests {
                 "{words}"
             );
         }
+        let farewell = io::Error::other(format!("connection error received: (b\"{SPEAKS_TLS}\")"));
+        assert_eq!(in_words(&farewell), Some(DialError::Useless(SPEAKS_TLS.to_owned())));
         assert_eq!(in_words(&io::Error::other("connection refused")), None);
     }
 }

@@ -26,7 +26,7 @@ use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use crate::clock;
 
 pub use self::{
-    dial::{DialError, Way, in_words},
+    dial::{DialError, SPEAKS_TLS, Way, in_words},
     enrol::JoinError,
     key::{InvalidKey, KeyPair, random},
     renewal::Renewal,

@@ -13,7 +13,7 @@ use inrush_common::{
 };
 
 use super::{
-    args::{CertsCommand, CertsDirArgs, CertsJoinArgs, CertsRevokeArgs, CertsTokenArgs},
+    certs_args::{CertsCommand, CertsDirArgs, CertsJoinArgs, CertsRevokeArgs, CertsTokenArgs},
     connect::{connect, vault},
     console::Console,
     error::CliError,

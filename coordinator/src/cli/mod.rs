@@ -2,6 +2,7 @@
 
 mod args;
 mod certs;
+mod certs_args;
 mod check;
 mod connect;
 mod console;

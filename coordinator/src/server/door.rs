@@ -15,10 +15,10 @@ use std::{
 
 use rustls::ServerConfig;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf},
+    io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
     sync::mpsc,
-    time::{sleep, timeout, timeout_at},
+    time::{sleep, timeout_at},
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_stream::wrappers::ReceiverStream;
@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::server::Connected;
 
 use super::{
+    farewell::turn_away,
     lobby::{Lobby, Visit},
     peer::{Peer, Who},
 };
@@ -51,16 +52,6 @@ const COMPLAIN_EVERY: Duration = Duration::from_secs(1);
 
 /// The first byte of TLS: a handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
-
-/// The first bytes of HTTP/2.
-const HTTP2_OPENING: &[u8] = b"PRI * HTTP/2.0\r\n";
-
-/// What a client without TLS is told.
-const WORDS: &str = "this coordinator speaks TLS: join it with a token from `inrush certs token` (agents: --join TOKEN, \
-                     users: inrush certs join TOKEN)";
-
-/// For a client without TLS to hear it.
-const LISTENS_WITHIN: Duration = Duration::from_secs(1);
 
 /// How connections are secured.
 #[derive(Debug, Clone)]
@@ -166,49 +157,6 @@ async fn unlock(stream: TcpStream, lock: &Lock) -> Result<(Io, Who), String> {
         },
     };
     Ok((Io::Tls(Box::new(stream)), who))
-}
-
-/// Tells a client without TLS what is expected: as an HTTP/2 client shows it to its user, or as HTTP/1.1.
-async fn turn_away(mut stream: TcpStream) -> String {
-    let mut said = [0; 1_024];
-    let farewell = match stream.try_read(&mut said) {
-        Ok(count) if said.iter().zip(HTTP2_OPENING).take(count).all(|(a, b)| a == b) => go_away(),
-        Ok(count) if said[..count].is_ascii() => bad_request(),
-        _ => return "it does not speak TLS".to_owned(),
-    };
-    let told = async {
-        stream.write_all(&farewell).await?;
-        // What is closed too soon shows its end only, and not what was said before.
-        while stream.read(&mut said).await? > 0 {}
-        io::Result::Ok(())
-    };
-    match timeout(LISTENS_WITHIN, told).await {
-        Ok(Err(error)) => format!("it does not speak TLS ({error})"),
-        Ok(Ok(())) | Err(_) => "it does not speak TLS, and was told".to_owned(),
-    }
-}
-
-fn bad_request() -> Vec<u8> {
-    let length = WORDS.len() + 1;
-    format!(
-        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n\
-         {WORDS}\n"
-    )
-    .into_bytes()
-}
-
-/// Settings, and the end of the connection: "the transport is not secure enough" (RFC 9113).
-fn go_away() -> Vec<u8> {
-    const SETTINGS: u8 = 4;
-    const GO_AWAY: u8 = 7;
-    const INADEQUATE_SECURITY: u32 = 0xc;
-    let frame = |kind: u8, payload: &[u8]| {
-        let [_, length @ ..] = u32::try_from(payload.len()).unwrap_or(0).to_be_bytes();
-        // No flags, and the stream 0: it is about the connection.
-        [&length[..], &[kind, 0, 0, 0, 0, 0], payload].concat()
-    };
-    let farewell = [&[0; 4][..], &INADEQUATE_SECURITY.to_be_bytes(), WORDS.as_bytes()].concat();
-    [frame(SETTINGS, &[]), frame(GO_AWAY, &farewell)].concat()
 }
 
 /// Strangers in the log: one in a while, with the number of those before it.

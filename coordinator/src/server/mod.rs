@@ -8,6 +8,7 @@ mod door;
 mod driver;
 mod enrollment;
 mod event;
+mod farewell;
 mod fleet;
 mod lobby;
 mod peer;

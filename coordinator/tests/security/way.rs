@@ -125,10 +125,10 @@ async fn without_a_certificate_the_way_to_one_is_said() {
     let coordinator = secured(folder.path()).await;
     let elsewhere = crate::support::folder();
     let at = ["--coordinator", &coordinator.address];
-    let runs = inrush(&[&["runs"], &at[..]].concat(), elsewhere.path()).await.with_code(7);
-    runs.saying("this coordinator speaks TLS");
-    let agent = spawn(&mut command(&[&["agent"], &at[..]].concat(), elsewhere.path()));
-    agent.says("this coordinator speaks TLS").await;
+    let runs = inrush(&[&["runs"], &at[..]].concat(), elsewhere.path()).await.with_code(2);
+    runs.saying("this coordinator speaks TLS: join it with a token");
+    let agent = inrush(&[&["agent"], &at[..]].concat(), elsewhere.path()).await.with_code(7);
+    agent.saying("this coordinator speaks TLS: join it with a token");
     // The wrong kind of token, a file that is none, and none at all.
     let user = token(folder.path(), &["--role", "user", "--name", "eve"]).await;
     let wrong = [&["agent", "--join", &user], &at[..]].concat();
