@@ -116,6 +116,10 @@ pub(super) struct ReportsArgs {
     /// Write the thresholds as JUnit XML to this file; "-": to stdout, instead of the text.
     #[arg(long, value_name = "F")]
     pub junit: Option<PathBuf>,
+    /// Write the figures of the run, its phases, requests and seconds as CSV to this file; "-": to stdout, instead of the
+    /// text.
+    #[arg(long, value_name = "F")]
+    pub csv: Option<PathBuf>,
 }
 
 impl ReportsArgs {
@@ -124,7 +128,7 @@ impl ReportsArgs {
     /// # Errors
     /// When one cannot be written to.
     pub(super) fn prepare(&self) -> Result<Sinks, CliError> {
-        Sinks::prepare(self.json.as_deref(), self.junit.as_deref())
+        Sinks::prepare(self.json.as_deref(), self.junit.as_deref(), self.csv.as_deref())
     }
 }
 
@@ -229,7 +233,7 @@ pub(super) struct SubmitArgs {
     #[command(flatten)]
     pub coordinator: CoordinatorArgs,
     /// Print the run's id and return at once.
-    #[arg(long, conflicts_with_all = ["json", "junit"])]
+    #[arg(long, conflicts_with_all = ["json", "junit", "csv"])]
     pub detach: bool,
     /// Where the report goes.
     #[command(flatten)]

@@ -21,14 +21,19 @@ pub(super) fn deliver(
         render::json(report)
     } else if sinks.junit.is_stdout() {
         render::junit(report)
+    } else if sinks.csv.is_stdout() {
+        render::csv(report)
     } else {
         render::text(report, console.color_out())
     };
     let printed = console.print(&on_stdout);
-    let written =
-        [(sinks.json, render::json as fn(&Report) -> String), (sinks.junit, render::junit)].map(
-            |(sink, render)| if sink.is_file() { sink.write(&render(report)) } else { Ok(()) },
-        );
+    let forms: [(_, fn(&Report) -> String); 3] =
+        [(sinks.json, render::json), (sinks.junit, render::junit), (sinks.csv, render::csv)];
+    let written = forms.map(
+        |(sink, render)| {
+            if sink.is_file() { sink.write(&render(report)) } else { Ok(()) }
+        },
+    );
     written.into_iter().collect::<Result<(), CliError>>()?;
     printed?;
     Ok(exit::of(report))

@@ -137,35 +137,51 @@ fn plain(error: &io::Error) -> String {
     }
 }
 
-/// The places for both forms.
+/// The places for all forms.
 #[derive(Debug)]
 pub(super) struct Sinks {
     /// For the JSON report.
     pub(super) json: Sink,
     /// For the thresholds as JUnit XML.
     pub(super) junit: Sink,
+    /// For the figures as CSV.
+    pub(super) csv: Sink,
 }
 
 impl Sinks {
     /// Gets the places ready.
     ///
     /// # Errors
-    /// When one cannot be written to, or both are the same.
-    pub(super) fn prepare(json: Option<&Path>, junit: Option<&Path>) -> Result<Self, CliError> {
-        let same =
-            |json: &Path, junit: &Path| match (fs::canonicalize(json), fs::canonicalize(junit)) {
-                (Ok(json), Ok(junit)) => json == junit && json.is_file(),
-                _ => json == junit && json != Path::new("/dev/null"),
-            };
-        if let (Some(json), Some(junit)) = (json, junit)
-            && same(json, junit)
-        {
-            return Err(CliError::Usage(format!(
-                "--json and --junit are both to be written to {:?}; name two places",
-                json.display().to_string()
-            )));
+    /// When one cannot be written to, or two are the same.
+    pub(super) fn prepare(
+        json: Option<&Path>,
+        junit: Option<&Path>,
+        csv: Option<&Path>,
+    ) -> Result<Self, CliError> {
+        let given = [("--json", json), ("--junit", junit), ("--csv", csv)];
+        let given: Vec<(&str, &Path)> =
+            given.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
+        for (index, (option, path)) in given.iter().enumerate() {
+            if let Some((other, _)) = given[..index].iter().find(|(_, other)| is_same(other, path))
+            {
+                return Err(CliError::Usage(format!(
+                    "{other} and {option} are both to be written to {:?}; name two places",
+                    path.display().to_string()
+                )));
+            }
         }
-        Ok(Self { json: Sink::prepare("--json", json)?, junit: Sink::prepare("--junit", junit)? })
+        Ok(Self {
+            json: Sink::prepare("--json", json)?,
+            junit: Sink::prepare("--junit", junit)?,
+            csv: Sink::prepare("--csv", csv)?,
+        })
+    }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    match (fs::canonicalize(one), fs::canonicalize(other)) {
+        (Ok(one), Ok(other)) => one == other && one.is_file(),
+        _ => one == other && one != Path::new("/dev/null"),
     }
 }
 
@@ -182,12 +198,14 @@ mod tests {
         let new = directory.path().join("c");
         let stdout = Path::new("-");
         for (json, junit) in [(&*file, &*file), (&file, &link), (&new, &new), (stdout, stdout)] {
-            let error = Sinks::prepare(Some(json), Some(junit)).unwrap_err();
+            let error = Sinks::prepare(Some(json), Some(junit), None).unwrap_err();
             assert!(error.to_string().contains("two places"), "{error}");
+            let error = Sinks::prepare(None, Some(json), Some(junit)).unwrap_err();
+            assert!(error.to_string().starts_with("--junit and --csv"), "{error}");
         }
         let null = Path::new("/dev/null");
-        assert!(Sinks::prepare(Some(null), Some(null)).is_ok());
-        assert!(Sinks::prepare(Some(&file), Some(&new)).is_ok());
+        assert!(Sinks::prepare(Some(null), Some(null), Some(null)).is_ok());
+        assert!(Sinks::prepare(Some(&file), Some(&new), None).is_ok());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! all of them say the same.
 
 mod cell;
+mod csv;
 mod explain;
 mod json;
 mod junit;
@@ -11,6 +12,7 @@ mod table;
 mod text;
 
 pub(crate) use cell::{observed_and_limit, words};
+pub use csv::csv;
 pub(crate) use explain::explain;
 pub use json::json;
 pub use junit::junit;
