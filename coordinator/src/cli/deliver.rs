@@ -2,7 +2,11 @@
 
 use inrush_common::report::Report;
 
-use super::{console::Console, error::CliError, sink::Sinks};
+use super::{
+    console::Console,
+    error::CliError,
+    sink::{Sink, Sinks},
+};
 use crate::{
     exit::{self, ExitStatus},
     render,
@@ -27,13 +31,15 @@ pub(super) fn deliver(
         render::text(report, console.color_out())
     };
     let printed = console.print(&on_stdout);
-    let forms: [(_, fn(&Report) -> String); 3] =
-        [(sinks.json, render::json), (sinks.junit, render::junit), (sinks.csv, render::csv)];
-    let written = forms.map(
-        |(sink, render)| {
-            if sink.is_file() { sink.write(&render(report)) } else { Ok(()) }
-        },
-    );
+    let write = |sink: Sink, render: fn(&Report) -> String| {
+        if sink.is_file() { sink.write(&render(report)) } else { Ok(()) }
+    };
+    // All of them, whatever becomes of one.
+    let written = [
+        write(sinks.json, render::json),
+        write(sinks.junit, render::junit),
+        write(sinks.csv, render::csv),
+    ];
     written.into_iter().collect::<Result<(), CliError>>()?;
     printed?;
     Ok(exit::of(report))
