@@ -31,18 +31,27 @@ impl Share {
         let most = workload.phases.iter().map(|phase| phase.load.connections());
         let most = most.max().unwrap_or(0).max(workload.connections.hold);
         let workers = workers.min(usize::try_from(most).unwrap_or(usize::MAX)).max(1);
-        let held = by_weight(workload.connections.hold, &vec![1; workers]);
-        let mut shares: Vec<Self> = held
-            .into_iter()
-            .enumerate()
-            .map(|(worker, held)| Self { worker, parts: Vec::new(), held })
-            .collect();
+        let mut shares: Vec<Self> =
+            (0..workers).map(|worker| Self { worker, parts: Vec::new(), held: 0 }).collect();
         for phase in &workload.phases {
             for (share, part) in shares.iter_mut().zip(Part::split(phase, workers)) {
                 share.parts.push(part);
             }
         }
+        // A worker without load ends at once, and would hold nothing for those that work.
+        let mut weights: Vec<u64> = shares.iter().map(|share| u64::from(share.works())).collect();
+        if weights.iter().all(|weight| *weight == 0) {
+            weights.fill(1);
+        }
+        let held = by_weight(workload.connections.hold, &weights);
+        for (share, held) in shares.iter_mut().zip(held) {
+            share.held = held;
+        }
         shares
+    }
+
+    fn works(&self) -> bool {
+        self.parts.iter().any(|part| part.connections > 0 && part.requests != Some(0))
     }
 
     /// The worker's number.
@@ -186,6 +195,8 @@ mod tests {
                 prop_assert!(part.connections() > 0 || part.requests() == Some(0));
             }
             prop_assert_eq!(shares.iter().map(Share::held).sum::<u64>(), hold);
+            let anybody = shares.iter().any(Share::works);
+            prop_assert!(shares.iter().all(|share| share.works() || share.held() == 0 || !anybody));
         }
     }
 }
